@@ -1,0 +1,195 @@
+// A store: one root directory with one log, holding many bare Git repositories whose every change is a transaction.
+//
+// The critical section of a commit is short and does no I/O; durability is one shared sync of the write-ahead log. Refs
+// and files reach the repositories later, written by a background materializer; reads through transactions see them at
+// once, and Git children get snapshot directories that are current.
+//
+// Durability: see Transaction::Commit. Opening recovers: every acknowledged transaction is there, no other is half there.
+//
+// Invariants
+//   I1  committed_lsn() never decreases, and every entry up to it is durable and visible to a transaction begun later.
+//   I2  Nothing touches a live repository before its entry is durable.
+//   I3  After a failed sync or failed directory work the store takes no more writes until it is opened again.
+//   I4  An answer "not committed" is never followed by the transaction appearing.
+//
+// Caveats: one process per root (LOCK). While a store is open, or after it was not closed cleanly, repositories on disk
+// lag behind; stock Git may read them directly only after Close() or `repotxn recover`, and must never write them.
+// Storage that reports a sync it did not do is beyond what can be promised.
+//
+// Thread-safe.
+#ifndef REPOTXN_TXN_STORE_H_
+#define REPOTXN_TXN_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "storage/clock.h"
+#include "storage/file_system.h"
+#include "storage/random.h"
+#include "txn/object_staging.h"
+#include "txn/outcome.h"
+#include "txn/repository_path.h"
+#include "txn/snapshot.h"
+#include "txn/transaction.h"
+
+namespace repotxn::txn {
+
+class StoreCore;
+
+struct StoreOptions {
+  // Make a new store in an empty (or absent) root; otherwise opening one that is not there is kNotFound.
+  bool create_if_missing = false;
+  // Bytes of a log segment. [64 KiB, 1 GiB].
+  int64_t segment_bytes = 64 << 20;
+  // Log bytes and time after which a checkpoint is taken.
+  int64_t checkpoint_log_bytes = 256 << 20;
+  absl::Duration checkpoint_interval = absl::Minutes(5);
+  // Period of the background materializer.
+  absl::Duration materialize_interval = absl::Milliseconds(50);
+  // A repository with more loose refs than this in its newest state is packed.
+  int loose_refs_max = 16;
+  // A transaction with more ref changes than this in a repository writes them straight to packed-refs.
+  int direct_pack_refs_min = 64;
+  // Commits that may wait for one partition; beyond it kResourceExhausted.
+  int admission_queue_max = 4096;
+  // Bytes of unmaterialized versions: past the first bound batches run back to back, past the second commits are
+  // refused with kResourceExhausted.
+  int64_t overlay_bytes_high = 256 << 20;
+  int64_t overlay_bytes_max = 1 << 30;
+  // How long outcomes of transactions and request ids can be asked for.
+  absl::Duration outcome_retention = absl::Hours(24);
+  // How long opening waits for the LOCK of a process (or its children) that is going away.
+  absl::Duration lock_wait = absl::Seconds(10);
+  // Without a background thread the embedder calls RunBackgroundWork(); for deterministic tests.
+  bool background_thread = true;
+};
+
+// Seams a store stands on; all must outlive it. Defaults are the machine's.
+struct Environment {
+  storage::FileSystem* file_system = nullptr;  // rooted at the store
+  storage::Clock* clock = nullptr;
+  storage::Random* random = nullptr;
+};
+
+struct BeginOptions {
+  // Opened at begin; kNotFound when one is absent.
+  std::vector<RepositoryPath> repositories;
+  Access access = Access::kReadWrite;
+  // A commit that is not admitted by then is kDeadlineExceeded, not committed.
+  absl::Time deadline = absl::InfiniteFuture();
+  // At most 200 bytes. A second commit with it finds the first and returns its outcome.
+  std::string request_id;
+  // From Store::NewTransactionId; zero: drawn at begin. An id whose outcome is known is refused.
+  TransactionId transaction_id;
+};
+
+struct RunOptions {
+  BeginOptions begin;
+  // Replays of the body after kAborted.
+  int retries_max = 3;
+};
+
+// Counters since open, and levels now; all for /metrics.
+struct StoreMetrics {
+  int64_t commits = 0;
+  int64_t conflicts = 0;
+  int64_t retries = 0;
+  int64_t log_syncs = 0;
+  int64_t materialized_batches = 0;
+  int64_t ref_packings = 0;
+  int64_t checkpoints = 0;
+  int64_t snapshots_made = 0;
+  int64_t snapshots_shared = 0;
+  int64_t snapshots_live = 0;
+  int64_t open_transactions = 0;
+  int64_t overlay_bytes = 0;
+  int64_t repositories = 0;
+  uint64_t committed_lsn = 0;
+  uint64_t materialized_lsn = 0;
+  uint64_t applied_lsn = 0;
+  uint64_t oldest_snapshot_lsn = 0;
+  bool poisoned = false;
+};
+
+// What opening found and did.
+struct RecoveryReport {
+  bool was_clean = false;
+  uint64_t entries_redone = 0;
+  int64_t torn_bytes_cut = 0;
+  std::vector<std::string> lost_found;
+};
+
+class Store {
+ public:
+  // Opens the store at an absolute directory of the machine.
+  //
+  // Errors
+  //   kNotFound            no store there and create_if_missing is off.
+  //   kUnavailable         another process holds it after lock_wait (detail "pid"), or a sync failed.
+  //   kDataLoss            damage before the log's tail, or in its own tables; nothing was changed.
+  //   kUnimplemented       written by a newer format level.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& root, const StoreOptions& options);
+  // The same over given seams.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const Environment& environment, const StoreOptions& options);
+  // Closes when Close() was not called; errors are logged.
+  ~Store();
+
+  absl::StatusOr<std::unique_ptr<Transaction>> Begin(const BeginOptions& options);
+
+  // Runs `body` in a transaction and commits, replaying the body against a fresh snapshot on kAborted: retries_max
+  // times, after 10, 20, 40 ms with jitter, each when the conflicting entry is committed or failed. A body that returns
+  // an error ends the call: not committed, with that status. The transaction id is the same in every attempt.
+  CommitResult Run(const RunOptions& options, absl::FunctionRef<absl::Status(Transaction&)> body);
+
+  // Asks for the outcome of a transaction or request. kPending while it lives. kNotCommitted only after the id was
+  // fenced, so that a late commit is refused. kOutOfRange status (outcome unknown) beyond the retention time.
+  CommitResult OutcomeOf(const TransactionId& id);
+  CommitResult OutcomeOfRequest(absl::string_view request_id);
+
+  TransactionId NewTransactionId();
+  // Staging for new objects of transaction `id` for a repository at `path`; when there is none, for a new one of
+  // `format_if_absent` that the same transaction creates.
+  absl::StatusOr<std::shared_ptr<ObjectStaging>> StageObjects(const TransactionId& id, const RepositoryPath& path,
+                                                              ObjectFormat format_if_absent);
+
+  // A shared directory that shows the repository at the newest committed LSN or later. kNotFound when absent.
+  absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> ReadSnapshot(const RepositoryPath& path);
+
+  // Repositories at the newest committed LSN whose paths begin with `prefix`, sorted by path, after `after`.
+  absl::StatusOr<std::vector<RepositoryInfo>> ListRepositories(absl::string_view prefix, absl::string_view after,
+                                                              int limit);
+
+  wal::Lsn committed_lsn() const;
+  StoreMetrics Metrics() const;
+  const RecoveryReport& recovery_report() const;
+  // Descriptor of LOCK, which Git children inherit; -1 in memory.
+  int lock_descriptor() const;
+  // Not OK once the store takes no more writes (I3).
+  absl::Status Health() const;
+
+  // Writes everything committed into the repositories (not synced).
+  absl::Status Materialize();
+  // Materializes, syncs, advances the applied LSN and trims the log.
+  absl::Status Checkpoint();
+  // One round of what the background thread does.
+  absl::Status RunBackgroundWork();
+
+  // Admits nothing more, ends open transactions, materializes, checkpoints, writes CLEAN. When a step fails there is no
+  // CLEAN and the status says what is left. Idempotent.
+  absl::Status Close();
+
+ private:
+  explicit Store(std::unique_ptr<StoreCore> core);
+  std::unique_ptr<StoreCore> core_;
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_STORE_H_

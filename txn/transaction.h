@@ -1,0 +1,136 @@
+// A transaction over a list of repositories: reads one snapshot, stages changes, commits them all or none.
+//
+//   auto result = store->Run({}, [](Transaction& txn) -> absl::Status {
+//     REPOTXN_ASSIGN_OR_RETURN(RepositoryId id, txn.OpenRepository(path));
+//     return txn.UpdateRef(id, {.name = name, .new_value = refs::RefValue::Object(oid)});
+//   });
+//
+// Reads are served at snapshot_lsn(), merged with the transaction's own staged writes; each read is declared and
+// checked at commit (serializable over declared reads). Nothing staged is visible to anyone before commit, no lock is
+// held in between, and a transaction that is dropped leaves nothing behind.
+//
+// Errors, common to all calls
+//   kInvalidArgument     malformed name, path or value; nothing staged. Never retry.
+//   kNotFound            the repository, ref or file is absent at the snapshot.
+//   kPermissionDenied    a write in a read-only transaction.
+//   kFailedPrecondition  the transaction has ended (Commit or Abort was called), or an expected old value differs.
+//
+// Durability: none before Commit() returns kCommitted.
+// Single-threaded (one caller at a time). Must not outlive its Store.
+#ifndef REPOTXN_TXN_TRANSACTION_H_
+#define REPOTXN_TXN_TRANSACTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "refs/ref_name.h"
+#include "refs/ref_update.h"
+#include "refs/ref_value.h"
+#include "storage/id128.h"
+#include "storage/object_id.h"
+#include "txn/outcome.h"
+#include "txn/repository_path.h"
+#include "wal/lsn.h"
+
+namespace repotxn::txn {
+
+class ObjectStaging;
+class StoreCore;
+struct StagedChanges;
+
+enum class Access : uint8_t { kReadOnly, kReadWrite };
+
+// One file of a repository: its content and permission bits.
+struct FileValue {
+  std::string content;
+  uint32_t mode = 0644;
+
+  friend bool operator==(const FileValue&, const FileValue&) = default;
+};
+
+// A catalogue row as a transaction sees it.
+struct RepositoryInfo {
+  RepositoryId id;
+  std::string path;
+  ObjectFormat format = ObjectFormat::kSha1;
+  wal::Lsn version;  // LSN of the row's last change
+};
+
+struct CreateOptions {
+  ObjectFormat format = ObjectFormat::kSha1;
+  std::string head_target = "refs/heads/main";
+};
+
+class Transaction {
+ public:
+  // An uncommitted transaction is aborted.
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  const TransactionId& id() const;
+  wal::Lsn snapshot_lsn() const;
+
+  // Catalogue. A path that is looked up, found or not, is a declared read.
+  absl::StatusOr<RepositoryId> OpenRepository(const RepositoryPath& path);
+  absl::StatusOr<RepositoryInfo> Describe(const RepositoryId& id);
+  // Strict: kAlreadyExists when the path is a repository or a group, or a repository stands at one of its ancestors.
+  // Missing ancestors become groups. The id is drawn here.
+  absl::StatusOr<RepositoryId> CreateRepository(const RepositoryPath& path, const CreateOptions& options);
+  // Makes `path` and its missing ancestors groups. kAlreadyExists when one of them is a repository.
+  absl::Status EnsureGroup(absl::string_view path);
+
+  // Refs. Full names. A read of a symbolic ref (also a dangling one) gives its own value, unresolved; absent refs are
+  // RefValue::Absent(), not an error.
+  absl::StatusOr<refs::RefValue> ReadRef(const RepositoryId& id, const refs::RefName& name);
+  // Refs below refs/ whose names begin with `prefix` (any bytes), sorted; "" is all of them. HEAD is not listed.
+  absl::StatusOr<std::vector<std::pair<refs::RefName, refs::RefValue>>> ListRefs(const RepositoryId& id,
+                                                                                absl::string_view prefix);
+  // kFailedPrecondition: expected old value differs at the snapshot, a directory/file conflict with an existing ref,
+  // or the new object is absent (or not a commit, below refs/heads/).
+  absl::Status UpdateRef(const RepositoryId& id, const refs::RefUpdate& update);
+
+  // Files of a repository. Not HEAD, packed-refs, refs/, objects/, logs/, *.lock, gc.pid: kInvalidArgument.
+  absl::StatusOr<FileValue> ReadFile(const RepositoryId& id, absl::string_view path);
+  absl::Status PutFile(const RepositoryId& id, absl::string_view path, FileValue value);
+  // kNotFound when absent.
+  absl::Status RemoveFile(const RepositoryId& id, absl::string_view path);
+  absl::Status MakeDirectory(const RepositoryId& id, absl::string_view path);
+  // kFailedPrecondition when not empty.
+  absl::Status RemoveDirectory(const RepositoryId& id, absl::string_view path);
+  // Names in a directory ("" is the repository itself; HEAD, refs/, objects/ and packed-refs are not listed).
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const RepositoryId& id, absl::string_view path);
+
+  // Objects. Existence of an object is a dependency checked again at commit; absence is a hint.
+  absl::StatusOr<bool> ObjectExists(const RepositoryId& id, const ObjectId& oid);
+  // Adds the sealed pack of `staging` (kept alive by the caller until the outcome is known; may be given again to a
+  // replay of the body). A staging without a pack adds nothing.
+  absl::Status AddPack(const RepositoryId& id, std::shared_ptr<ObjectStaging> staging);
+
+  // Facts for the log: who, from where, with which push options.
+  void SetActor(absl::string_view actor, absl::string_view origin);
+  void SetPushOptions(std::vector<std::string> options);
+
+  // Checks without committing: OK, or the kAborted that a commit now would get.
+  absl::Status DryRun();
+  // Commits. Afterwards the transaction has ended whatever the outcome. See CommitResult.
+  CommitResult Commit();
+  void Abort();
+
+ private:
+  friend class Store;
+  friend class StoreCore;
+  explicit Transaction(std::unique_ptr<StagedChanges> changes);
+  std::unique_ptr<StagedChanges> changes_;
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_TRANSACTION_H_
