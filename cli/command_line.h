@@ -1,0 +1,62 @@
+// Command line of `repotxn` as a value.
+//
+//   repotxn --store DIR init
+//   repotxn --store DIR repo create PATH [--object-format sha1|sha256]
+//   repotxn --store DIR repo list
+//   repotxn --store DIR repo show PATH
+//   repotxn --store DIR log verify
+//   repotxn --store DIR recover
+//   repotxn --store DIR verify [PATH]
+//   repotxn --help | --version
+//
+// `--json` turns the answer into one JSON document on standard output. Options may stand before, between or behind the
+// words of a command, as `--name value` or `--name=value`; `--` ends them. Pure: looks at nothing but its arguments.
+#ifndef REPOTXN_CLI_COMMAND_LINE_H_
+#define REPOTXN_CLI_COMMAND_LINE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/object_id.h"
+#include "txn/repository_path.h"
+
+namespace repotxn::cli {
+
+enum class Verb : uint8_t {
+  kHelp,
+  kVersion,
+  kInit,
+  kRepoCreate,
+  kRepoList,
+  kRepoShow,
+  kLogVerify,
+  kRecover,
+  kVerify,
+};
+
+struct CommandLine {
+  Verb verb = Verb::kHelp;
+  // Root of the store as it was typed; relative to the working directory. Empty for help and version.
+  std::string store;
+  // Repository of `repo create`, `repo show` and, optionally, `verify`.
+  txn::RepositoryPath repository;
+  bool has_repository = false;
+  ObjectFormat object_format = ObjectFormat::kSha1;
+  bool json = false;
+};
+
+// Parses the arguments behind the program's name.
+//
+// Errors: kInvalidArgument with a message for people that names the argument; UsageText() tells the rest.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+
+// What --help prints, newline at the end.
+std::string UsageText();
+// What --version prints, newline at the end.
+std::string VersionText();
+
+}  // namespace repotxn::cli
+
+#endif  // REPOTXN_CLI_COMMAND_LINE_H_
