@@ -55,8 +55,8 @@ struct LooseRefListing {
 
 // All loose refs whose names begin with `prefix` (any bytes; HEAD is not below refs/ and not
 // listed). Only directories that can hold such names are walked; the walk is as deep as a name may
-// be long. A file or directory that vanishes meanwhile is not listed. A repository without refs/ is
-// kNotFound.
+// be long. A file or directory that vanishes meanwhile is not listed. kNotFound when the walk
+// begins at refs/ and there is none.
 absl::StatusOr<LooseRefListing> ListLooseRefs(storage::FileSystem& fs,
                                               const storage::StorePath& repository,
                                               absl::string_view prefix, ObjectFormat format);

@@ -28,7 +28,7 @@
 namespace repotxn::refs {
 
 inline constexpr absl::string_view kPackedRefsPath = "packed-refs";
-inline constexpr int64_t kPackedRefsBytesMax = int64_t{1} << 30;
+inline constexpr int64_t kPackedRefsBytesMax = UINT32_MAX;
 
 // How far the file's header vouches for missing peeled lines.
 enum class Peeling : uint8_t {
@@ -92,6 +92,9 @@ class PackedRefs {
   Peeling peeling_ = Peeling::kFully;
   bool in_file_order_ = true;  // lines_ ascends: runs of lines can be copied as they are
 };
+
+// The header line, with its newline, of a sorted file that vouches for that much.
+absl::string_view PackedRefsHeader(Peeling peeling);
 
 struct PackedRefsEdit {
   bool changed = false;  // false: the file on disk already says this

@@ -1,18 +1,16 @@
 // Names of refs, validated: "HEAD" or a full name below "refs/".
 //
-// One documented rule decides what a name may be (the rule of `git check-ref-format` for full
-// names, and four more):
+// One documented rule decides what a name may be (that of `git check-ref-format` for full names,
+// and four more of ours):
 //   * it is "HEAD", or begins with "refs/" and has something behind it;
 //   * no component is empty, begins with '.' or ends in ".lock";
-//   * it holds no "..", no "@{", no byte below 0x20, no 0x7f, none of blank ~ ^ : ? * [ and
-//   backslash, and does not end
-//     in '.'; bytes from 0x80 on are allowed, a name need not be UTF-8;
+//   * it holds no "..", no "@{", no byte below 0x20, no 0x7f, none of blank ~ ^ : ? * [ backslash,
+//     and does not end in '.'; bytes from 0x80 on are allowed, a name need not be UTF-8;
 //   * ours: "refs/heads" and "refs/tags" are no names, a repository always has these directories;
-//   * ours: other names without a slash (FETCH_HEAD, ORIG_HEAD) are no refs of a store;
+//   * ours: other names without "refs/" (FETCH_HEAD, ORIG_HEAD) are no refs of a store;
 //   * ours: a component has at most 255 bytes, because it must be able to become a file;
 //   * ours: a name has at most 1,024 bytes, so that the absolute path of its file stays below the
-//   kernel's 4,096 also in
-//     a snapshot directory, and a lock key stays small.
+//     kernel's 4,096 also in a snapshot directory, and a lock key stays small.
 // `refs/heads/HEAD`, `refs/heads/@` and `refs/heads/-x` follow that rule and are therefore
 // accepted, as Git's plumbing does; refusing them is the embedder's policy. Names that differ in
 // letter case are different names.

@@ -39,19 +39,23 @@ namespace repotxn::refs {
 
 struct RefUpdate {
   RefName name;
-  std::optional<RefValue>
-      expected;           // old value demanded; no value: whatever it is; absent: must not exist
-  RefValue value;         // new value; absent deletes
-  bool no_deref = false;  // write a symbolic ref itself instead of what it names
+  // Old value demanded. No value: whatever it is; absent: the ref must not exist.
+  std::optional<RefValue> expected = std::nullopt;
+  // New value; absent deletes.
+  RefValue value = {};
+  // Writes a symbolic ref itself instead of what it names.
+  bool no_deref = false;
 };
 
 class RefStaging {
  public:
   // Stages one update. Returns the name that is written, which differs from update.name behind a
   // symbolic ref. On error nothing of this update is staged and the staging stays usable.
-  //   kFailedPrecondition  the expectation does not hold (RefMismatchDetail), or a chain of
-  //   symbolic refs is too long kInvalidArgument     HEAD deleted, a ref that names itself and the
-  //   errors of `lookup`, which gives the snapshot's values.
+  //   kFailedPrecondition: the expectation does not hold (RefMismatchDetail), or a chain of
+  //   symbolic
+  //     refs is too long;
+  //   kInvalidArgument: HEAD deleted, a ref that would name itself;
+  //   the errors of `lookup`, which gives the snapshot's values.
   absl::StatusOr<RefName> Stage(const RefUpdate& update, RefLookup lookup);
   // Notes the value that a ref is known to have had before the transaction. Stages nothing by
   // itself.
@@ -76,7 +80,8 @@ class RefStaging {
   };
 
   absl::StatusOr<RefValue> View(const RefName& name, RefLookup lookup) const;
-  absl::StatusOr<RefName> NameToWrite(const RefUpdate& update, RefLookup lookup) const;
+  // The ref that an update writes, with its value as the transaction sees it.
+  absl::StatusOr<ResolvedRef> Target(const RefUpdate& update, RefLookup lookup) const;
 
   std::map<RefName, Values> staged_;
   std::map<RefName, RefValue> initial_;
