@@ -1,4 +1,5 @@
-// Catalogue rows against what stands below repositories/: one directory and one symlink for each row, nothing else.
+// Catalogue rows against what stands below repositories/: one directory and one symlink for each
+// row, nothing else.
 //
 // Read-only.
 #ifndef REPOTXN_CLI_CATALOGUE_CHECK_H_
@@ -18,14 +19,17 @@ namespace repotxn::cli {
 // Directory of a repository: repositories/@id/<aa>/<id>.git.
 storage::StorePath RepositoryDirectory(const RepositoryId& id);
 
-// Text that the symlink repositories/<path>.git must hold: as many "../" as `path` has groups, then @id/<aa>/<id>.git.
+// Text that the symlink repositories/<path>.git must hold: as many "../" as `path` has groups, then
+// @id/<aa>/<id>.git.
 std::string ExpectedLinkTarget(const std::string& path, const RepositoryId& id);
 
-// Compares both ways: every row has its directory and its symlink; every directory below @id and every symlink belongs
-// to a row; a directory outside @id is a group, so it holds only groups and symlinks.
+// Compares both ways: every row has its directory and its symlink; every directory below @id and
+// every symlink belongs to a row; a directory outside @id is a group, so it holds only groups and
+// symlinks.
 //
 // Errors: those of reading the tree, for what is not simply absent.
-absl::Status CheckCatalogue(storage::FileSystem& fs, const std::vector<txn::RepositoryInfo>& rows, Findings& findings);
+absl::Status CheckCatalogue(storage::FileSystem& fs, const std::vector<txn::RepositoryInfo>& rows,
+                            Findings& findings);
 
 }  // namespace repotxn::cli
 

@@ -9,8 +9,9 @@
 //   repotxn --store DIR verify [PATH]
 //   repotxn --help | --version
 //
-// `--json` turns the answer into one JSON document on standard output. Options may stand before, between or behind the
-// words of a command, as `--name value` or `--name=value`; `--` ends them. Pure: looks at nothing but its arguments.
+// `--json` turns the answer into one JSON document on standard output. Options may stand before,
+// between or behind the words of a command, as `--name value` or `--name=value`; `--` ends them.
+// Pure: looks at nothing but its arguments.
 #ifndef REPOTXN_CLI_COMMAND_LINE_H_
 #define REPOTXN_CLI_COMMAND_LINE_H_
 
@@ -38,7 +39,8 @@ enum class Verb : uint8_t {
 
 struct CommandLine {
   Verb verb = Verb::kHelp;
-  // Root of the store as it was typed; relative to the working directory. Empty for help and version.
+  // Root of the store as it was typed; relative to the working directory. Empty for help and
+  // version.
   std::string store;
   // Repository of `repo create`, `repo show` and, optionally, `verify`.
   txn::RepositoryPath repository;
@@ -49,7 +51,8 @@ struct CommandLine {
 
 // Parses the arguments behind the program's name.
 //
-// Errors: kInvalidArgument with a message for people that names the argument; UsageText() tells the rest.
+// Errors: kInvalidArgument with a message for people that names the argument; UsageText() tells the
+// rest.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
 
 // What --help prints, newline at the end.

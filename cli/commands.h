@@ -1,13 +1,15 @@
 // The commands of `repotxn`, behind the parsed command line.
 //
-// Every command works on a store that no other process has open. `repo`, `recover`, `init` and `verify` open it, which
-// recovers it, and close it cleanly; `log verify` opens nothing.
+// Every command works on a store that no other process has open. `repo`, `recover`, `init` and
+// `verify` open it, which recovers it, and close it cleanly; `log verify` opens nothing.
 //
-// `verify` looks first and opens second: a store that was not closed cleanly is reported as such and left alone, so that
-// nothing is repaired under the eyes of somebody who wants to know what happened. On a clean store it changes nothing
-// beyond what opening and closing change (LOCK, CLEAN, meta/, an empty group at the log's end).
+// `verify` looks first and opens second: a store that was not closed cleanly is reported as such
+// and left alone, so that nothing is repaired under the eyes of somebody who wants to know what
+// happened. On a clean store it changes nothing beyond what opening and closing change (LOCK,
+// CLEAN, meta/, an empty group at the log's end).
 //
-// Answers go to `out` (text, or one JSON document with `json`), complaints to `err`. With `json` an error is a document
+// Answers go to `out` (text, or one JSON document with `json`), complaints to `err`. With `json` an
+// error is a document
 // {"error": {"code", "message"}} on `out` as well, so that a script needs to read one stream only.
 //
 // Single-threaded.

@@ -12,7 +12,8 @@ enum class ExitCode : uint8_t {
   kFoundWrong = 1,
   // The command line makes no sense; nothing was touched.
   kUsage = 2,
-  // The store cannot be opened: not there, in use by another process, damaged, or of a newer format.
+  // The store cannot be opened: not there, in use by another process, damaged, or of a newer
+  // format.
   kCannotOpen = 3,
   // The store is fine and refused the command: already exists, not found, no space, ...
   kRefused = 4,

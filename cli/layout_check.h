@@ -11,11 +11,12 @@
 
 namespace repotxn::cli {
 
-// Whether the store was closed cleanly. Without that its repositories lag behind the log, and comparing anything else
-// would report as wrong what the next open puts right.
+// Whether the store was closed cleanly. Without that its repositories lag behind the log, and
+// comparing anything else would report as wrong what the next open puts right.
 absl::StatusOr<bool> WasClosedCleanly(storage::FileSystem& fs);
 
-// staging/ and snapshots/ are empty; lost-found/ holds nothing that nobody has looked at; the root holds no stranger.
+// staging/ and snapshots/ are empty; lost-found/ holds nothing that nobody has looked at; the root
+// holds no stranger.
 absl::Status CheckLayout(storage::FileSystem& fs, Findings& findings);
 
 }  // namespace repotxn::cli

@@ -1,7 +1,9 @@
-// Reads the write-ahead log of a closed store from its first retained entry to its last, without opening the store.
+// Reads the write-ahead log of a closed store from its first retained entry to its last, without
+// opening the store.
 //
-// Every frame checksum, every part checksum and the chain are verified, and every manifest is decoded. A torn tail is no
-// damage: it is what a power failure leaves behind the last answered entry, and the next open cuts it off.
+// Every frame checksum, every part checksum and the chain are verified, and every manifest is
+// decoded. A torn tail is no damage: it is what a power failure leaves behind the last answered
+// entry, and the next open cuts it off.
 //
 // Read-only.
 #ifndef REPOTXN_CLI_LOG_CHECK_H_
@@ -17,12 +19,12 @@
 namespace repotxn::cli {
 
 struct LogSummary {
-  int64_t segments = 0;       // segment files with a valid header
-  int64_t spare_segments = 0; // files without one: made ahead or being recycled
+  int64_t segments = 0;        // segment files with a valid header
+  int64_t spare_segments = 0;  // files without one: made ahead or being recycled
   int64_t entries = 0;
-  uint64_t first_lsn = 0;     // 0 when no entry is retained
+  uint64_t first_lsn = 0;  // 0 when no entry is retained
   uint64_t last_lsn = 0;
-  int64_t torn_bytes = 0;     // bytes behind the last valid group that a torn write left
+  int64_t torn_bytes = 0;  // bytes behind the last valid group that a torn write left
 };
 
 // Damage goes to `findings` under "log"; the summary covers what could be read.

@@ -1,0 +1,243 @@
+#include "cli/commands.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/answer.h"
+#include "cli/session.h"
+#include "cli/verify.h"
+#include "storage/log.h"
+#include "storage/status_macros.h"
+
+namespace repotxn::cli {
+namespace {
+
+std::string Text(absl::string_view view) { return std::string(view.data(), view.size()); }
+
+txn::StoreOptions OpenOptions() {
+  txn::StoreOptions options;
+  // A daemon that holds the store will not let go of it while we wait.
+  options.lock_wait = absl::Seconds(3);
+  return options;
+}
+
+// {"id", "path", "object_format", "version"}
+Json RowToJson(const txn::RepositoryInfo& row) {
+  Json item;
+  item["id"] = row.id.ToHex();
+  item["path"] = row.path;
+  item["object_format"] = Text(ObjectFormatName(row.format));
+  item["version"] = row.version.value();
+  return item;
+}
+
+void WriteRow(std::ostream& out, const txn::RepositoryInfo& row) {
+  out << row.id.ToHex() << "  " << ObjectFormatName(row.format) << "  " << row.path << "\n";
+}
+
+Outcome RunInit(const CommandLine& command, const std::string& root, std::ostream& out) {
+  if (OpenRoot(root).ok())
+    return Outcome::Refused(absl::AlreadyExistsError("there is a store already"));
+  txn::StoreOptions options = OpenOptions();
+  options.create_if_missing = true;
+  const Outcome outcome = WithStore(root, options, [](txn::Store&) { return Outcome{}; });
+  if (outcome.code != ExitCode::kOk) return outcome;
+  if (command.json) {
+    WriteJson(out, Json{{"ok", true}});
+  } else {
+    out << "made an empty store\n";
+  }
+  return outcome;
+}
+
+Outcome RunRepoCreate(const CommandLine& command, const std::string& root, std::ostream& out) {
+  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
+    txn::RepositoryInfo row;
+    const txn::CommitResult result =
+        store.Run({}, [&](txn::Transaction& transaction) -> absl::Status {
+          txn::CreateOptions options;
+          options.format = command.object_format;
+          REPOTXN_ASSIGN_OR_RETURN(row.id,
+                                   transaction.CreateRepository(command.repository, options));
+          return absl::OkStatus();
+        });
+    if (!result.committed()) return Outcome::Refused(result.status);
+    row.path = command.repository.text();
+    row.format = command.object_format;
+    row.version = result.lsn;
+    if (command.json) {
+      WriteJson(out, RowToJson(row));
+    } else {
+      out << "created " << row.path << ", id " << row.id.ToHex() << ", LSN " << result.lsn.value()
+          << "\n";
+    }
+    return {};
+  });
+}
+
+Outcome RunRepoList(const CommandLine& command, const std::string& root, std::ostream& out) {
+  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
+    const auto rows = AllRepositories(store);
+    if (!rows.ok()) return Outcome::Refused(rows.status());
+    Json list = Json::array();
+    for (const txn::RepositoryInfo& row : *rows) {
+      if (command.json) {
+        list.push_back(RowToJson(row));
+      } else {
+        WriteRow(out, row);
+      }
+    }
+    if (command.json) WriteJson(out, Json{{"repositories", std::move(list)}});
+    return {};
+  });
+}
+
+// One repository as one read transaction sees it.
+struct RepositoryView {
+  txn::RepositoryInfo row;
+  refs::RefValue head;
+  std::vector<std::pair<refs::RefName, refs::RefValue>> refs;
+};
+
+absl::StatusOr<RepositoryView> ReadRepository(txn::Store& store, const txn::RepositoryPath& path) {
+  txn::BeginOptions options;
+  options.repositories = {path};
+  options.access = txn::Access::kReadOnly;
+  REPOTXN_ASSIGN_OR_RETURN(const auto transaction, store.Begin(options));
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, transaction->OpenRepository(path));
+  RepositoryView view;
+  REPOTXN_ASSIGN_OR_RETURN(view.row, transaction->Describe(id));
+  REPOTXN_ASSIGN_OR_RETURN(view.head, transaction->ReadRef(id, refs::RefName::Head()));
+  REPOTXN_ASSIGN_OR_RETURN(view.refs, transaction->ListRefs(id, ""));
+  return view;
+}
+
+void WriteView(std::ostream& out, const RepositoryView& view) {
+  out << "path           " << view.row.path << "\n"
+      << "id             " << view.row.id.ToHex() << "\n"
+      << "object format  " << ObjectFormatName(view.row.format) << "\n"
+      << "HEAD           " << Printable(view.head.ToString()) << "\n"
+      << "refs           " << view.refs.size() << "\n";
+  for (const auto& [name, value] : view.refs) {
+    out << "  " << Printable(value.ToString()) << " " << Printable(name.text()) << "\n";
+  }
+}
+
+void WriteViewJson(std::ostream& out, const RepositoryView& view) {
+  Json document = RowToJson(view.row);
+  SetBytes(document, "head", view.head.ToString());
+  Json refs = Json::array();
+  for (const auto& [name, value] : view.refs) {
+    Json item;
+    SetBytes(item, "name", name.text());
+    SetBytes(item, "value", value.ToString());
+    refs.push_back(std::move(item));
+  }
+  document["refs"] = std::move(refs);
+  WriteJson(out, document);
+}
+
+Outcome RunRepoShow(const CommandLine& command, const std::string& root, std::ostream& out) {
+  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
+    const auto view = ReadRepository(store, command.repository);
+    if (!view.ok()) return Outcome::Refused(view.status());
+    if (command.json) {
+      WriteViewJson(out, *view);
+    } else {
+      WriteView(out, *view);
+    }
+    return {};
+  });
+}
+
+Outcome RunRecover(const CommandLine& command, const std::string& root, std::ostream& out) {
+  txn::StoreOptions options;  // the whole lock_wait: children of a dead daemon may still be going
+  txn::RecoveryReport report;
+  uint64_t committed = 0;
+  const Outcome outcome = WithStore(root, options, [&](txn::Store& store) -> Outcome {
+    report = store.recovery_report();
+    committed = store.committed_lsn().value();
+    return {};
+  });
+  if (outcome.code != ExitCode::kOk) return outcome;
+  if (command.json) {
+    Json document;
+    document["was_clean"] = report.was_clean;
+    document["entries_redone"] = report.entries_redone;
+    document["torn_bytes_cut"] = report.torn_bytes_cut;
+    document["lost_found"] = report.lost_found;
+    document["committed_lsn"] = committed;
+    WriteJson(out, document);
+    return outcome;
+  }
+  out << (report.was_clean ? "the store had been closed cleanly\n"
+                           : "the store had not been closed cleanly\n")
+      << "entries redone: " << report.entries_redone << "\n"
+      << "bytes of a torn tail cut: " << report.torn_bytes_cut << "\n";
+  for (const std::string& path : report.lost_found)
+    out << "moved to lost-found: " << Printable(path) << "\n";
+  out << "at rest at LSN " << committed << "; stock Git may read its repositories now\n";
+  return outcome;
+}
+
+Outcome Dispatch(const CommandLine& command, std::ostream& out) {
+  const std::string root = AbsoluteStorePath(command.store);
+  switch (command.verb) {
+    case Verb::kHelp:
+      out << UsageText();
+      return {};
+    case Verb::kVersion:
+      out << VersionText();
+      return {};
+    case Verb::kInit:
+      return RunInit(command, root, out);
+    case Verb::kRepoCreate:
+      return RunRepoCreate(command, root, out);
+    case Verb::kRepoList:
+      return RunRepoList(command, root, out);
+    case Verb::kRepoShow:
+      return RunRepoShow(command, root, out);
+    case Verb::kLogVerify:
+      return RunLogVerify(command, root, out);
+    case Verb::kRecover:
+      return RunRecover(command, root, out);
+    case Verb::kVerify:
+      return RunVerify(command, root, out);
+  }
+  return {ExitCode::kUsage, absl::InvalidArgumentError("unknown command")};
+}
+
+// Details of an error (who holds the store, which ref, what was expected) travel as payloads.
+std::string Details(const absl::Status& status) {
+  std::string details;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    absl::StrAppend(&details, details.empty() ? " (" : ", ", url.substr(url.rfind('/') + 1), " ",
+                    Printable(std::string(payload)));
+  });
+  return details.empty() ? details : details + ")";
+}
+
+}  // namespace
+
+ExitCode RunCommand(const CommandLine& command, std::ostream& out, std::ostream& err) {
+  const Outcome outcome = Dispatch(command, out);
+  if (!outcome.status.ok()) {
+    if (command.json) WriteJson(out, Json{{"error", ErrorToJson(outcome.status)}});
+    err << "repotxn: " << (outcome.code == ExitCode::kCannotOpen ? "cannot open the store: " : "")
+        << Printable(Text(outcome.status.message())) << Details(outcome.status) << "\n";
+  }
+  out.flush();
+  return outcome.code;
+}
+
+ExitCode Main(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err) {
+  storage::SetLogLevel(storage::LogLevel::kWarning);
+  const auto command = ParseCommandLine(arguments);
+  if (!command.ok()) {
+    err << "repotxn: " << Printable(Text(command.status().message())) << "\n\n" << UsageText();
+    return ExitCode::kUsage;
+  }
+  return RunCommand(*command, out, err);
+}
+
+}  // namespace repotxn::cli
