@@ -76,7 +76,8 @@ using InputSource = std::function<absl::StatusOr<size_t>(absl::Span<char>)>;
 InputSource TextSource(std::string text);
 
 struct RunLimits {
-  // Wall-clock bound; the child is killed when it passes.
+  // Wall-clock bound; the child is killed when it passes. A source that waits at that moment is
+  // waited for: it keeps a deadline of its own.
   absl::Duration timeout = absl::Minutes(10);
   // Most bytes kept of standard output; more is an error and kills the child.
   int64_t output_bytes_max = 1 << 20;

@@ -34,9 +34,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -45,10 +47,9 @@
 #include "storage/file_system.h"
 #include "storage/object_id.h"
 #include "storage/store_path.h"
+#include "storage/sync.h"
 
 namespace repotxn::objects {
-
-class PackDirectory;
 
 // Most annotated tags that Peel() follows.
 inline constexpr int kTagChainMax = 64;
@@ -90,7 +91,6 @@ class ObjectLookup {
                                                       storage::FileSystem* fs,
                                                       const storage::StorePath& quarantine,
                                                       Options options);
-  ~ObjectLookup();
 
   absl::StatusOr<bool> Exists(const ObjectId& oid);
   absl::StatusOr<ObjectInfo> Info(const ObjectId& oid);
@@ -120,29 +120,55 @@ class ObjectLookup {
   int open_packs() const;
 
  private:
-  // Where an object was found.
+  // Where a copy of an object was found.
   struct Found {
-    std::shared_ptr<const Pack> pack;  // null: loose
-    int64_t offset = 0;
+    std::shared_ptr<const Pack> pack;  // null: a loose object
+    int64_t offset = 0;                // in the pack
     storage::StorePath file;
   };
-  struct State;
-  // What a look at one copy of an object yields: a value, or an error that makes the search go on.
+  // An object directory and its packs as last listed; never changed once made.
+  struct Directory {
+    storage::StorePath path;
+    std::vector<std::string> packs;  // stems
+  };
+  using DirectoryList = std::vector<std::shared_ptr<const Directory>>;
+  struct OpenPack {
+    std::shared_ptr<const Pack> pack;
+    int64_t last_use = 0;
+  };
+  // Reads what was found; an error makes the search go on, except kOutOfRange.
   using Visitor = std::function<absl::Status(const Found&)>;
 
   ObjectLookup(storage::FileSystem* fs, storage::StorePath objects, Options options);
+  absl::Status CheckFormat(const ObjectId& oid) const;
+  // Shows copies of `oid` to `visit` until it is content with one. kNotFound when there is none.
   absl::Status Visit(const ObjectId& oid, const Visitor& visit);
-  absl::Status VisitDirectories(const ObjectId& oid, const Visitor& visit, absl::Status* damage);
+  absl::Status VisitDirectory(const Directory& directory, const ObjectId& oid,
+                              const Visitor& visit);
+  absl::Status VisitPack(const Directory& directory, const std::string& name, const ObjectId& oid,
+                         const Visitor& visit);
+  absl::Status VisitLoose(const Directory& directory, const ObjectId& oid, const Visitor& visit);
   bool IsCondemned(const storage::StorePath& file) const;
-  std::vector<std::shared_ptr<PackDirectory>> Directories() const;
+  absl::StatusOr<std::shared_ptr<const Pack>> UsePack(const Directory& directory,
+                                                      const std::string& name);
+  void DropPack(const storage::StorePath& stem) ABSL_LOCKS_EXCLUDED(mutex_);
+  DirectoryList Directories() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Resolves the chain and lists packs anew.
+  absl::StatusOr<DirectoryList> Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<const Directory>> ListPacks(const storage::StorePath& path);
 
   // Constant after construction.
   storage::FileSystem* const fs_;
   const storage::StorePath objects_;
   const Options options_;
   std::shared_ptr<ObjectLookup> live_;  // behind a quarantine, or null
+  bool follows_alternates_ = true;
 
-  const std::unique_ptr<State> state_;
+  // Held for an instant, never over input or output.
+  mutable storage::Mutex mutex_{storage::MutexRank::kLeaf};
+  DirectoryList directories_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<storage::StorePath, OpenPack> open_packs_ ABSL_GUARDED_BY(mutex_);  // I2
+  int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace repotxn::objects

@@ -1,8 +1,8 @@
 // Reads one object, its type and size or its bounded content, from a pack or a loose file.
 //
-// Walks delta chains in a loop, never by recursion: kDeltaDepthMax entries, and no more memory than
-// two results and one delta of at most `bytes_max` each beside the deltas of the chain, which
-// together stay below 4 * `bytes_max`.
+// Walks delta chains in a loop, never by recursion: at most kDeltaDepthMax entries. Deltas are
+// inflated one at a time, so memory is one base, one delta and one result, each of at most
+// `bytes_max`.
 //
 // A loose object is one zlib stream of "<type> <size>\0" and the content, at objects/<2 hex>/<rest
 // of hex>.
