@@ -102,18 +102,25 @@ absl::StatusOr<size_t> ReadDescriptor(int fd, absl::Span<char> out) {
   }
 }
 
-absl::Status WriteDescriptor(int fd, absl::string_view data) {
+absl::StatusOr<size_t> WriteSomeDescriptor(int fd, absl::string_view data) {
   NoSigpipe no_sigpipe;
-  while (!data.empty()) {
+  while (true) {
     const ssize_t put = write(fd, data.data(), data.size());
-    if (put >= 0) {
-      data.remove_prefix(static_cast<size_t>(put));
-    } else if (errno == EAGAIN) {
+    if (put >= 0) return static_cast<size_t>(put);
+    const int error = errno;
+    if (error == EAGAIN) return 0;
+    if (error == EINTR) continue;
+    if (error == EPIPE) no_sigpipe.Raised();
+    return ErrnoStatus(error, "write");
+  }
+}
+
+absl::Status WriteDescriptor(int fd, absl::string_view data) {
+  while (!data.empty()) {
+    REPOTXN_ASSIGN_OR_RETURN(const size_t put, WriteSomeDescriptor(fd, data));
+    data.remove_prefix(put);
+    if (put == 0) {
       REPOTXN_RETURN_IF_ERROR(WaitFor(fd, POLLOUT, absl::InfiniteDuration()).status());
-    } else if (errno != EINTR) {
-      const int error = errno;
-      if (error == EPIPE) no_sigpipe.Raised();
-      return ErrnoStatus(error, "write");
     }
   }
   return absl::OkStatus();

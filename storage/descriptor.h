@@ -55,6 +55,8 @@ absl::StatusOr<size_t> ReadDescriptor(int fd, absl::Span<char> out);
 // Writes all of `data`; waits also on a non-blocking descriptor. A reader that is gone gives
 // kUnavailable (EPIPE); no SIGPIPE reaches the process.
 absl::Status WriteDescriptor(int fd, absl::string_view data);
+// Writes what a non-blocking descriptor takes now; 0 when it takes nothing. Errors as above.
+absl::StatusOr<size_t> WriteSomeDescriptor(int fd, absl::string_view data);
 // Whether a read would not block (data or the end) before `timeout` has passed.
 absl::StatusOr<bool> WaitReadable(int fd, absl::Duration timeout);
 
