@@ -58,7 +58,7 @@ const ConsumerPosition* FindConsumer(const Positions& positions, absl::string_vi
 absl::Status Acknowledge(Positions* positions, absl::string_view name, const LogPosition& position);
 // kNotFound when absent.
 absl::Status RemoveConsumer(Positions* positions, absl::string_view name);
-// Drops every consumer that stands below `oldest`; returns their names.
+// Drops every consumer whose next entry is below `oldest`; returns their names.
 std::vector<std::string> DropConsumersBelow(Positions* positions, Lsn oldest);
 
 std::string EncodePositions(const Positions& positions);

@@ -64,6 +64,7 @@ struct RecoveryPlan {
     std::vector<ScannedEntry> entries;  // above base, in order
   };
   std::vector<Source> tail;
+  uint64_t first_needed = 0;  // files of a smaller number hold nothing that counts
   LogPosition end;            // newest entry; base when there is none above it
   uint64_t newest_epoch = 0;  // of any valid header
   int64_t torn_bytes = 0;     // cut; 0 for a clean end
@@ -84,7 +85,7 @@ struct RecoveredLog {
   SegmentHeader header;
   int64_t file_bytes = 0;
   int64_t end_offset = 0;             // the next group goes here
-  uint64_t groups = 0;
+  uint64_t groups = 0;                // ordinal of the last group
   std::vector<ScannedEntry> entries;  // above base, by their place in the new segment
   LogPosition end;
   std::vector<uint64_t> spares;       // files of segment_bytes without a valid header, ascending

@@ -22,11 +22,11 @@
 //                                                       20     4  zero
 //   An entry record's payload is an entry               24     8  durable_before: newest LSN whose sync had succeeded
 //   (wal/entry_codec.h): header, body, dropped.         32     8  newest LSN known committed
-//                                                       40     8  ordinal of the group in this life, from 1
+//                                                       40     8  ordinal of the group in this life
 //
 // A record is valid when (1) frame and first part have their checksum under this life's salt, (2) lengths agree and stay
 // inside the file, (3) for an entry: it is the next LSN, continues the chain, and its parts have their checksums.
-// Newer level, or another type under a valid checksum: kUnimplemented.
+// A newer level, of the segment or of an entry, is kUnimplemented; a new record type raises the segment's level.
 //
 // Lives. Files are reused without being cleared: renamed to a number never used before, and given a fresh random salt.
 // A header whose number is not the file's does not count, nor does a record with another salt, so what an earlier life
@@ -37,6 +37,10 @@
 // of the log was synced whole. Sectors of an unsynced group persist in any order: any of its records may be bad, the
 // others good. Therefore a bad record n is a torn tail exactly when nothing later in this life proves that n
 // was durable; a later group does (its durable_before), and so does the durable LSN of a segment header [A16].
+//
+// Ordinals. Groups count from 1. Recovery gives all groups that it copies the ordinal 1, and writes the header after
+// them; so in both kinds of segment a group with ordinal 2 or more is written only after the header was synced.
+// That tells a header that never was from one that has been damaged.
 //
 // Limits: a segment has 64 KiB to 1 GiB (one made by recovery may be larger), a record at most a quarter of it.
 #ifndef REPOTXN_WAL_SEGMENT_H_
@@ -132,6 +136,7 @@ struct SegmentScan {
   ChainChecksum chain;         // before it
   int64_t end_offset = 0;      // behind the last valid record
   uint64_t groups = 0;         // valid group records
+  uint64_t last_ordinal = 0;   // of the last of them
   Lsn known_committed;         // newest in a valid group
   // What is behind the end, of this life.
   bool inside_group = false;   // the last group record promised more entries
