@@ -87,6 +87,7 @@ class LsnTable {
   Page* PageForInsert(uint64_t low);
   void Split(Page* page, uint64_t low);
   void JoinBuddies(uint64_t low);
+  void Clear();
   void EraseSlot(Domain domain, const PrefixHash& hash, Slot* slot);
   static void InsertInto(Page* page, const Slot& slot);
 
