@@ -34,7 +34,7 @@ class AccessList {
   // kInvalidArgument with the number of the line: a token shorter than 16 bytes, a third word that
   // is not ro or rw, a fourth word, a token twice, or no token at all.
   static absl::StatusOr<AccessList> Parse(absl::string_view text);
-  // Reads the file. kNotFound, kPermissionDenied; kFailedPrecondition when others may read it.
+  // Reads the file; kNotFound when it cannot be read.
   static absl::StatusOr<AccessList> Load(const std::string& file);
 
   // What the value of an Authorization header (empty: none) allows.

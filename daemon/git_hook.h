@@ -26,8 +26,7 @@ namespace repotxn::daemon {
 struct HookPlace {
   // Absolute path of a directory that is a repository: GIT_DIR and the working directory.
   std::string directory;
-  // Object directory of the live repository, lent to the quarantine; empty after the commit, when
-  // there is none.
+  // Its objects/ is the quarantine of a push that is not committed yet.
   bool is_quarantine = false;
   std::vector<std::string> push_options;
   bool has_push_options = false;  // the client asked for the capability
@@ -37,8 +36,8 @@ struct HookPlace {
 // The whole environment, each "NAME=value", sorted:
 //   GIT_DIR                           the directory
 //   GIT_OBJECT_DIRECTORY, GIT_ALTERNATE_OBJECT_DIRECTORIES, GIT_QUARANTINE_PATH
-//                                     in quarantine: its objects/ (the live objects are lent by its
-//                                     own alternates file, so the second names the same directory)
+//                                     in quarantine: its objects/, and what that directory borrows
+//                                     (the live objects), for tools that read no alternates file
 //   GIT_PUSH_OPTION_COUNT, GIT_PUSH_OPTION_<n>     with the capability
 //   GIT_CONFIG_NOSYSTEM, GIT_CONFIG_GLOBAL, GIT_TERMINAL_PROMPT, LC_ALL, PATH, REPOTXN_TRANSACTION_ID
 std::vector<std::string> HookEnvironment(const HookPlace& place);

@@ -53,9 +53,12 @@ class ResponseWriter {
   virtual absl::Status Write(absl::string_view bytes) = 0;
   virtual bool is_started() const = 0;
 
-  // A whole answer at once.
-  void Reply(int status, absl::string_view content_type, absl::string_view body,
-             const HeaderList& headers = {});
+  // A whole answer at once, with its length.
+  virtual void Reply(int status, absl::string_view content_type, absl::string_view body,
+                     const HeaderList& headers);
+  void Reply(int status, absl::string_view content_type, absl::string_view body) {
+    Reply(status, content_type, body, {});
+  }
 };
 
 using HttpHandler =
@@ -67,6 +70,7 @@ class BufferedResponse final : public ResponseWriter {
   void Start(int status, absl::string_view content_type, const HeaderList& headers) override;
   absl::Status Write(absl::string_view bytes) override;
   bool is_started() const override { return status_ != 0; }
+  using ResponseWriter::Reply;
 
   int status() const { return status_; }
   const std::string& content_type() const { return content_type_; }

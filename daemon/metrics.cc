@@ -1,0 +1,119 @@
+#include "daemon/metrics.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace repotxn::daemon {
+namespace {
+
+void AppendHead(absl::string_view name, absl::string_view type, absl::string_view help,
+                std::string* out) {
+  absl::StrAppend(out, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+}
+
+struct Sample {
+  const char* name;
+  const char* type;
+  const char* help;
+  double value;
+};
+
+}  // namespace
+
+const char* RequestKindName(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::kAdvertise: return "advertise";
+    case RequestKind::kPush: return "push";
+    case RequestKind::kFetch: return "fetch";
+    case RequestKind::kRest: return "rest";
+    case RequestKind::kProbe: return "probe";
+    case RequestKind::kOther: return "other";
+  }
+  return "other";
+}
+
+void RequestMetrics::End(RequestKind kind, int status, absl::Duration latency) {
+  in_flight_.fetch_sub(1, std::memory_order_relaxed);
+  PerKind& counters = kinds_[static_cast<size_t>(kind)];
+  const size_t status_class = static_cast<size_t>(std::clamp(status / 100, 0, 5));
+  counters.by_class[status_class].fetch_add(1, std::memory_order_relaxed);
+  const double seconds = absl::ToDoubleSeconds(latency);
+  size_t bucket = 0;
+  while (bucket < kBounds.size() && seconds > kBounds[bucket]) ++bucket;
+  counters.buckets[bucket].fetch_add(1, std::memory_order_relaxed);
+  counters.total_microseconds.fetch_add(absl::ToInt64Microseconds(latency),
+                                        std::memory_order_relaxed);
+}
+
+void RequestMetrics::AppendText(std::string* out) const {
+  AppendHead("repotxn_requests_in_flight", "gauge", "HTTP requests being served.", out);
+  absl::StrAppend(out, "repotxn_requests_in_flight ", in_flight(), "\n");
+  AppendHead("repotxn_requests_total", "counter", "HTTP requests by kind and status class.", out);
+  for (size_t k = 0; k < kRequestKinds; ++k) {
+    for (size_t c = 1; c < kinds_[k].by_class.size(); ++c) {
+      const int64_t count = kinds_[k].by_class[c].load(std::memory_order_relaxed);
+      if (count == 0) continue;
+      absl::StrAppend(out, "repotxn_requests_total{kind=\"",
+                      RequestKindName(static_cast<RequestKind>(k)), "\",class=\"", c, "xx\"} ",
+                      count, "\n");
+    }
+  }
+  AppendHead("repotxn_request_seconds", "histogram", "Time of an HTTP request.", out);
+  for (size_t k = 0; k < kRequestKinds; ++k) {
+    const char* kind = RequestKindName(static_cast<RequestKind>(k));
+    int64_t count = 0;
+    for (size_t b = 0; b <= kBounds.size(); ++b) {
+      count += kinds_[k].buckets[b].load(std::memory_order_relaxed);
+      absl::StrAppend(out, "repotxn_request_seconds_bucket{kind=\"", kind, "\",le=\"");
+      if (b < kBounds.size()) {
+        absl::StrAppend(out, kBounds[b]);
+      } else {
+        absl::StrAppend(out, "+Inf");
+      }
+      absl::StrAppend(out, "\"} ", count, "\n");
+    }
+    const int64_t micros = kinds_[k].total_microseconds.load(std::memory_order_relaxed);
+    absl::StrAppend(out, "repotxn_request_seconds_sum{kind=\"", kind, "\"} ",
+                    static_cast<double>(micros) * 1e-6, "\n", "repotxn_request_seconds_count{kind=\"",
+                    kind, "\"} ", count, "\n");
+  }
+}
+
+void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out) {
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  const Sample samples[] = {
+      {"commits_total", "counter", "Transactions committed.", number(metrics.commits)},
+      {"conflicts_total", "counter", "Commits refused by a conflict.", number(metrics.conflicts)},
+      {"retries_total", "counter", "Bodies run again.", number(metrics.retries)},
+      {"log_syncs_total", "counter", "Syncs of the log.", number(metrics.log_syncs)},
+      {"materialized_batches_total", "counter", "Batches written into repositories.",
+       number(metrics.materialized_batches)},
+      {"ref_packings_total", "counter", "Packings of loose refs.", number(metrics.ref_packings)},
+      {"checkpoints_total", "counter", "Checkpoints.", number(metrics.checkpoints)},
+      {"snapshots_made_total", "counter", "Snapshot directories made.",
+       number(metrics.snapshots_made)},
+      {"snapshots_shared_total", "counter", "Requests served from a shared snapshot directory.",
+       number(metrics.snapshots_shared)},
+      {"snapshots_live", "gauge", "Snapshot directories in use.", number(metrics.snapshots_live)},
+      {"open_transactions", "gauge", "Transactions open.", number(metrics.open_transactions)},
+      {"overlay_bytes", "gauge", "Bytes of versions in memory.", number(metrics.overlay_bytes)},
+      {"repositories", "gauge", "Repositories.", number(metrics.repositories)},
+      {"committed_lsn", "gauge", "Newest committed LSN.", number(metrics.committed_lsn)},
+      {"materialized_lsn", "gauge", "Newest LSN written into repositories.",
+       number(metrics.materialized_lsn)},
+      {"applied_lsn", "gauge", "Newest LSN durable outside the log.", number(metrics.applied_lsn)},
+      {"oldest_snapshot_lsn", "gauge", "Oldest snapshot LSN in use.",
+       number(metrics.oldest_snapshot_lsn)},
+      {"poisoned", "gauge", "1 when the store takes no more writes.",
+       metrics.poisoned ? 1.0 : 0.0},
+  };
+  for (const Sample& sample : samples) {
+    const std::string name = absl::StrCat("repotxn_store_", sample.name);
+    AppendHead(name, sample.type, sample.help, out);
+    // Whole numbers in full: %g would cut an LSN to six digits.
+    absl::StrAppend(out, name, " ", static_cast<int64_t>(sample.value), "\n");
+  }
+}
+
+}  // namespace repotxn::daemon
