@@ -44,10 +44,10 @@ TEST_F(LooseRefTest, ReadsWhatItWrites) {
 TEST_F(LooseRefTest, IsAsTolerantAsGit) {
   const std::string hex = HexOfNumber(7);
 
-  for (const std::string& tail : {"", "\n", "\r\n", " ", " text", "\nmore\n", "\t\x01"}) {
+  for (const char* tail : {"", "\n", "\r\n", " ", " text", "\nmore\n", "\t\x01"}) {
     EXPECT_THAT(Parse(hex + tail), IsOkAndHolds(ValueOf(7))) << tail;
   }
-  for (const std::string& content :
+  for (const char* content :
        {"ref: refs/heads/main", "ref:refs/heads/main\n", "ref: \t refs/heads/main \n\n"}) {
     EXPECT_THAT(Parse(content), IsOkAndHolds(SymbolicTo("refs/heads/main"))) << content;
   }
