@@ -1,0 +1,106 @@
+// Goal: every command line is either what its writer meant or a usage error that names the
+// argument; never a guess.
+#include "cli/command_line.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+
+namespace repotxn::cli {
+namespace {
+
+using repotxn::testing::StatusIs;
+using ::testing::HasSubstr;
+
+std::string MessageFor(const std::vector<std::string>& arguments) {
+  const auto command = ParseCommandLine(arguments);
+  EXPECT_THAT(command, StatusIs(absl::StatusCode::kInvalidArgument));
+  return std::string(command.status().message());
+}
+
+TEST(CommandLineTest, TakesEachCommand) {
+  const std::vector<std::pair<std::vector<std::string>, Verb>> cases = {
+      {{"init"}, Verb::kInit},
+      {{"repo", "create", "a/b"}, Verb::kRepoCreate},
+      {{"repo", "list"}, Verb::kRepoList},
+      {{"repo", "show", "a"}, Verb::kRepoShow},
+      {{"log", "verify"}, Verb::kLogVerify},
+      {{"recover"}, Verb::kRecover},
+      {{"verify"}, Verb::kVerify},
+      {{"verify", "a"}, Verb::kVerify},
+  };
+  for (const auto& [words, verb] : cases) {
+    std::vector<std::string> arguments = {"--store", "some/dir"};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    ASSERT_OK_AND_ASSIGN(const CommandLine command, ParseCommandLine(arguments));
+    EXPECT_EQ(command.verb, verb);
+    EXPECT_EQ(command.store, "some/dir");
+    EXPECT_FALSE(command.json);
+  }
+}
+
+TEST(CommandLineTest, TakesOptionsAnywhereAndInBothForms) {
+  ASSERT_OK_AND_ASSIGN(const CommandLine command,
+                       ParseCommandLine({"repo", "--json", "create", "a/b.git",
+                                         "--object-format=sha256", "--store=d"}));
+
+  EXPECT_EQ(command.verb, Verb::kRepoCreate);
+  EXPECT_TRUE(command.json);
+  EXPECT_EQ(command.store, "d");
+  EXPECT_EQ(command.object_format, ObjectFormat::kSha256);
+  EXPECT_TRUE(command.has_repository);
+  EXPECT_EQ(command.repository.text(), "a/b");
+}
+
+TEST(CommandLineTest, HelpAndVersionNeedNoStoreAndWinOverTheRest) {
+  ASSERT_OK_AND_ASSIGN(const CommandLine help, ParseCommandLine({"verify", "--help"}));
+  EXPECT_EQ(help.verb, Verb::kHelp);
+  ASSERT_OK_AND_ASSIGN(const CommandLine version, ParseCommandLine({"--version"}));
+  EXPECT_EQ(version.verb, Verb::kVersion);
+}
+
+TEST(CommandLineTest, NamesWhatIsWrong) {
+  EXPECT_THAT(MessageFor({}), HasSubstr("no command"));
+  EXPECT_THAT(MessageFor({"--store", "d"}), HasSubstr("no command"));
+  EXPECT_THAT(MessageFor({"verify"}), HasSubstr("--store is missing"));
+  EXPECT_THAT(MessageFor({"--store"}), HasSubstr("--store needs a value"));
+  EXPECT_THAT(MessageFor({"--store=", "verify"}), HasSubstr("--store needs a value"));
+  EXPECT_THAT(MessageFor({"--store", "a", "--store", "b", "verify"}),
+              HasSubstr("--store is given twice"));
+  EXPECT_THAT(MessageFor({"--store", "d", "--frobnicate", "verify"}), HasSubstr("--frobnicate"));
+  EXPECT_THAT(MessageFor({"--store", "d", "--json=yes", "verify"}),
+              HasSubstr("--json takes no value"));
+  EXPECT_THAT(MessageFor({"--store", "d", "repo", "destroy", "a"}), HasSubstr("repo destroy a"));
+  EXPECT_THAT(MessageFor({"--store", "d", "repo", "create"}), HasSubstr("needs a repository path"));
+  EXPECT_THAT(MessageFor({"--store", "d", "repo", "create", "a", "b"}),
+              HasSubstr("unexpected argument b"));
+  EXPECT_THAT(MessageFor({"--store", "d", "repo", "create", "a", "--object-format", "md5"}),
+              HasSubstr("sha1 or sha256"));
+  EXPECT_THAT(MessageFor({"--store", "d", "repo", "list", "--object-format", "sha1"}),
+              HasSubstr("makes no sense for repo list"));
+}
+
+// C043, C041: what looks like a path out of the store or like an option is refused before anything
+// is opened.
+TEST(CommandLineTest, RefusesRepositoryPathsThatLeaveTheRule) {
+  for (const std::string path :
+       {"../x", "a/../b", "/", "a//b", "a/.b", "a.lock", "@id/x", "-x/..", "a\nb", ""}) {
+    const auto command = ParseCommandLine({"--store", "d", "repo", "create", "--", path});
+    EXPECT_THAT(command, StatusIs(absl::StatusCode::kInvalidArgument)) << path;
+  }
+}
+
+TEST(CommandLineTest, UsageNamesEveryCommandAndExitCode) {
+  const std::string usage = UsageText();
+  for (const char* word :
+       {"init", "repo create", "repo list", "repo show", "log verify", "recover", "verify",
+        "--json", "0 fine", "1 something", "2 usage", "3 the store", "4 refused"}) {
+    EXPECT_THAT(usage, HasSubstr(word));
+  }
+}
+
+}  // namespace
+}  // namespace repotxn::cli
