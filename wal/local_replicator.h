@@ -96,8 +96,7 @@ class LocalReplicator : public Replicator {
   struct Segment {
     SegmentHeader header;
     int64_t file_bytes = 0;
-    Lsn last_lsn;                 // newest entry in it; first_lsn - 1 when there is none
-    int64_t first_offset = kSegmentHeaderBytes;
+    Lsn last_lsn;  // newest committed entry in it; first_lsn - 1 when there is none
     absl::flat_hash_map<TransactionId, Lsn> ids;
   };
   // Where the next record goes: in segments that exist, numbered from the current one (0), then the spares.
@@ -105,26 +104,36 @@ class LocalReplicator : public Replicator {
     size_t segment = 0;
     int64_t offset = 0;
   };
-  // A part of a group that goes into one segment with one write.
-  struct Part {
-    std::string bytes;
-    int64_t offset = 0;
-    size_t entries = 0;
+  // A file made ahead, opened ahead too: taking it into use needs no system call that could fail.
+  struct Spare {
+    uint64_t number = 0;
+    std::unique_ptr<storage::WritableFile> file;
   };
 
   LocalReplicator(storage::FileSystem* file_system, const LogPosition& base, Options options);
   storage::StorePath PathOf(uint64_t number) const;
-  int64_t CapacityOf(size_t segment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t PlannedSpares() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  AppendOutcome WriteGroup(std::vector<SealedEntry> group, absl::Status* status);
+  absl::StatusOr<Spare> OpenSpare(uint64_t number);
+  LogTail Adopt(RecoveredLog recovered, std::unique_ptr<storage::WritableFile> file,
+                std::deque<Spare> spares);
+
+  // Appending, by the one thread that has a group under way.
+  AppendOutcome WriteGroup(const std::vector<SealedEntry>& group, absl::Status* status);
+  absl::Status WriteParts(absl::Span<const SealedEntry> entries);
+  int64_t EntriesThatFit(absl::Span<const SealedEntry> entries) const;
+  absl::Status TakeNextSegment();
   absl::Status WritePart(absl::Span<const SealedEntry> entries);
-  absl::StatusOr<size_t> EntriesThatFit(absl::Span<const SealedEntry> entries);
-  absl::Status TakeNextSegment(Lsn first_lsn);
-  void PublishPart(absl::Span<const SealedEntry> entries, int64_t end_offset);
-  absl::Status Poison(absl::Status why);
-  void BeginMaintenance();
-  void EndMaintenance();
-  absl::Status MakeSpare();
+  absl::Status SyncPart();
+  void PublishPart(absl::Span<const SealedEntry> entries);
+  absl::Status PoisonWith(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AppendRefusal() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Making and retiring files; one thread at a time between Begin and End.
+  void BeginMaintenance() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndMaintenance() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AddSpare() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Retire(const std::vector<uint64_t>& numbers) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasSpareSpaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Segment* SegmentHolding(Lsn lsn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
   storage::FileSystem* const file_system_;
@@ -138,7 +147,7 @@ class LocalReplicator : public Replicator {
   bool maintenance_ ABSL_GUARDED_BY(mutex_) = false;  // files are being made or renamed
   absl::Status poison_ ABSL_GUARDED_BY(mutex_);       // L4
   std::deque<Segment> segments_ ABSL_GUARDED_BY(mutex_);      // in use, oldest first; the last is current (L1)
-  std::deque<uint64_t> spares_ ABSL_GUARDED_BY(mutex_);       // in the order in which they will be used
+  std::deque<Spare> spares_ ABSL_GUARDED_BY(mutex_);          // in the order in which they will be used
   uint64_t number_max_ ABSL_GUARDED_BY(mutex_) = 0;
   Place planned_ ABSL_GUARDED_BY(mutex_);             // behind the last reservation (L2)
   Lsn committed_ ABSL_GUARDED_BY(mutex_);             // L3
@@ -146,11 +155,12 @@ class LocalReplicator : public Replicator {
   int64_t torn_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // The appending thread's alone.
-  std::unique_ptr<storage::WritableFile> file_;
-  int64_t end_offset_ = 0;
-  uint64_t groups_ = 0;
-  bool header_pending_ = false;   // the current segment's header goes out with its first group
   SegmentHeader current_;
+  std::unique_ptr<storage::WritableFile> file_;
+  int64_t file_bytes_ = 0;
+  int64_t end_offset_ = 0;        // the next group goes here
+  uint64_t ordinal_ = 0;          // of the newest group in the current segment
+  bool header_pending_ = false;   // the current segment's header goes out with its first group
   LogPosition written_;           // newest entry whose sync succeeded
 };
 

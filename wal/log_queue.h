@@ -97,7 +97,8 @@ class LogQueue {
   AppendOutcome AwaitDurable(Ticket* ticket, absl::Status* status);
 
   // Makes the newest durable entry provable by a group without entries, so that later damage to it is told from a torn
-  // tail. For idle and closing logs. Queued entries go first; does nothing when the last group was an empty one.
+  // tail. For idle and closing logs. Queued entries go first; does nothing when there was no
+  // entry since the opening or since the last empty group.
   // Errors: kResourceExhausted no space; kUnavailable poisoned, also by this.
   absl::Status WriteEmptyGroup();
 
@@ -119,7 +120,7 @@ class LogQueue {
   // Writes one group with the mutex released around the I/O. The caller has set leader_active_.
   void LeadGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<SealedEntry> SealGroup(const Group& group);
-  AppendOutcome SendGroup(std::vector<SealedEntry> sealed, const Group& group, absl::Status* status);
+  AppendOutcome SendGroup(std::vector<SealedEntry> sealed, Group* group, absl::Status* status);
   void FinishGroup(const Group& group, AppendOutcome outcome, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailQueued(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -137,7 +138,8 @@ class LogQueue {
   Ticket* tail_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Lsn next_lsn_ ABSL_GUARDED_BY(mutex_);
   bool leader_active_ ABSL_GUARDED_BY(mutex_) = false;
-  bool newest_is_provable_ ABSL_GUARDED_BY(mutex_) = false;
+  // Nothing was queued since the log was opened or the last empty group: damage to any entry would be noticed.
+  bool newest_is_provable_ ABSL_GUARDED_BY(mutex_) = true;
   absl::Status poison_ ABSL_GUARDED_BY(mutex_);  // sticky (I3)
   // The leader's alone while leader_active_.
   ChainChecksum chain_;

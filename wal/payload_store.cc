@@ -65,8 +65,14 @@ StorePath StagedPayload::path(const PayloadFile& file) const {
   return PayloadPath(root_, id_, file.index);
 }
 
+absl::Status StagedPayload::Reopen() {
+  if (state_ == State::kSealed) state_ = State::kOpen;
+  return state_ == State::kOpen ? absl::OkStatus()
+                                : absl::FailedPreconditionError("payload is not open");
+}
+
 absl::StatusOr<PayloadFile> StagedPayload::AddBytes(absl::string_view content) {
-  if (state_ != State::kOpen) return absl::FailedPreconditionError("payload is not open");
+  REPOTXN_RETURN_IF_ERROR(Reopen());
   PayloadFile file;
   file.index = static_cast<uint32_t>(files_.size());
   file.size = static_cast<int64_t>(content.size());
@@ -82,7 +88,7 @@ absl::StatusOr<PayloadFile> StagedPayload::AddBytes(absl::string_view content) {
 }
 
 absl::StatusOr<PayloadFile> StagedPayload::AddLinked(const StorePath& source) {
-  if (state_ != State::kOpen) return absl::FailedPreconditionError("payload is not open");
+  REPOTXN_RETURN_IF_ERROR(Reopen());
   PayloadFile file;
   file.index = static_cast<uint32_t>(files_.size());
   const StorePath target = PayloadPath(root_, id_, file.index);
@@ -100,14 +106,15 @@ absl::StatusOr<PayloadFile> StagedPayload::AddLinked(const StorePath& source) {
 }
 
 absl::Status StagedPayload::SealFiles() {
-  for (const PayloadFile& file : files_) {
-    REPOTXN_RETURN_IF_ERROR(file_system_->SyncFile(path(file)));
+  for (; synced_files_ < files_.size(); ++synced_files_) {
+    REPOTXN_RETURN_IF_ERROR(file_system_->SyncFile(path(files_[synced_files_])));
   }
   REPOTXN_RETURN_IF_ERROR(file_system_->SyncDirectory(Directory()));
   return file_system_->SyncDirectory(root_);
 }
 
 absl::Status StagedPayload::Seal() {
+  if (state_ == State::kSealed) return absl::OkStatus();
   if (state_ != State::kOpen) return absl::FailedPreconditionError("payload is not open");
   const absl::Status sealed = files_.empty() ? absl::OkStatus() : SealFiles();
   state_ = sealed.ok() ? State::kSealed : State::kFailed;

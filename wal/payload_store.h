@@ -51,8 +51,8 @@ class StagedPayload {
   const std::vector<PayloadFile>& files() const { return files_; }
   storage::StorePath path(const PayloadFile& file) const;
 
-  // Durability: on OK the files and their names survive a power failure. Nothing may be added afterwards. With no file
-  // added it does nothing. Cost: one sync a file, two of directories.
+  // Durability: on OK the files added so far and their names survive a power failure. More may be added afterwards and
+  // need another Seal(). With nothing new it does nothing. Cost: one sync a new file, two of directories.
   absl::Status Seal();
   // Removes what was staged. May be called in any state, also after Seal() when the entry is known not to be in the log.
   absl::Status Discard();
@@ -64,12 +64,15 @@ class StagedPayload {
       : file_system_(file_system), root_(std::move(root)), id_(id) {}
   storage::StorePath Directory() const;
   absl::Status SealFiles();
+  // A sealed payload takes more files until it is sealed again; a failed or discarded one does not.
+  absl::Status Reopen();
 
   storage::FileSystem* const file_system_;
   const storage::StorePath root_;
   const TransactionId id_;
   State state_ = State::kOpen;
   std::vector<PayloadFile> files_;
+  size_t synced_files_ = 0;
 };
 
 // Thread-safe. Lifetime: `file_system` must outlive the store and what it stages.
