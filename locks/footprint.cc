@@ -54,6 +54,10 @@ void WidenExclusive(Lock* lock) {
   }
 }
 
+bool IsCommuting(Effect effect) {
+  return effect == Effect::kEnsure || effect == Effect::kAnnounce;
+}
+
 void Merge(const Lock& from, Lock* into) {
   into->meets = std::max(into->meets, from.meets);
   if (from.mode == LockMode::kShared) return;
@@ -63,6 +67,10 @@ void Merge(const Lock& from, Lock* into) {
     return;
   }
   if (into->effect == from.effect) return;
+  if (IsCommuting(into->effect) && IsCommuting(from.effect)) {
+    into->effect = Effect::kEnsure;
+    return;
+  }
   // Made and removed, or made and changed, in one transaction: a change is what both are at least.
   into->effect = Effect::kChange;
   into->meets = Meets::kAll;
