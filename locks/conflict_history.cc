@@ -96,7 +96,7 @@ void ConflictHistory::Record(const Footprint& footprint, wal::Lsn lsn,
   records_.Append(footprint, lsn, transaction_id, [&](size_t i, WrittenKey* key) {
     const absl::Span<const PrefixHash> hashes = footprint.hashes(i);
     if (IsPath(key->kind)) {
-      RecordPath(key->kind, key->effect, hashes, lsn, &table_);
+      RecordPath(*key, hashes, lsn, &table_);
     } else if (key->kind == KeyKind::kRef) {
       RecordRef(key->effect, hashes, lsn, &table_);
     } else if (key->kind == KeyKind::kRefPrefix) {
@@ -119,7 +119,7 @@ bool ConflictHistory::Evict(size_t keys_max) {
       ++evicted;
       const Hashes hashes = HashesOf(key->kind, key->id, key->name());
       if (IsPath(key->kind)) {
-        EvictPath(key->kind, key->effect, hashes, lsn, &table_);
+        EvictPath(*key, hashes, lsn, &table_);
       } else if (key->kind == KeyKind::kRef) {
         EvictRef(key->effect, hashes, lsn, &table_);
       } else if (key->kind == KeyKind::kRefPrefix) {

@@ -12,6 +12,11 @@ bool IsChildren(KeyKind kind) {
   return kind == KeyKind::kChildren || kind == KeyKind::kPathChildren;
 }
 
+// How many of the hashes are of the path and its prefixes; see ForEachPrefixHash().
+size_t OwnHashCount(KeyKind kind, absl::string_view path, absl::Span<const PrefixHash> hashes) {
+  return kind == KeyKind::kSubtree && path.empty() ? 1 : hashes.size();
+}
+
 // An exclusive subtree at any of the prefixes.
 Met CheckAncestors(const LsnTable& table, absl::Span<const PrefixHash> prefixes,
                    wal::Lsn snapshot_lsn) {
@@ -39,10 +44,11 @@ Met CheckRestOfRepository(const LsnTable& table, absl::Span<const PrefixHash> re
 
 // Calls `put` with every (domain, hash) that a write of this kind and effect has an LSN in.
 template <typename Put>
-void ForEachPlace(KeyKind kind, Effect effect, absl::Span<const PrefixHash> hashes, Put put) {
+void ForEachPlace(const WrittenKey& key, absl::Span<const PrefixHash> hashes, Put put) {
+  const Effect effect = key.effect;
   // The hashes of refs and objects behind a root are for checks alone.
-  if (kind == KeyKind::kSubtree && hashes.size() == 3) hashes = hashes.first(1);
-  if (IsSubtree(kind)) {
+  hashes = hashes.first(OwnHashCount(key.kind, key.name(), hashes));
+  if (IsSubtree(key.kind)) {
     put(Domain::kSubtreeWrite, hashes.back());
   } else if (effect == Effect::kEnsure || effect == Effect::kAnnounce) {
     put(Domain::kEntryEnsure, hashes.back());
@@ -59,8 +65,8 @@ void ForEachPlace(KeyKind kind, Effect effect, absl::Span<const PrefixHash> hash
 Met CheckPath(const LsnTable& table, const Lock& lock, absl::Span<const PrefixHash> hashes,
               wal::Lsn snapshot_lsn) {
   const KeyKind kind = lock.key.kind;
-  const size_t own_count =
-      kind == KeyKind::kSubtree && lock.key.bytes.empty() ? 1 : hashes.size();
+  const size_t own_count = OwnHashCount(
+      kind, absl::string_view(lock.key.bytes.data(), lock.key.bytes.size()), hashes);
   const PrefixHash& own = hashes[own_count - 1];
   const auto newer = [&table, &own, snapshot_lsn](Domain domain, ConflictRule rule) {
     const wal::Lsn lsn = table.GetLsn(domain, own);
@@ -87,16 +93,16 @@ Met CheckPath(const LsnTable& table, const Lock& lock, absl::Span<const PrefixHa
   return CheckAncestors(table, hashes.first(own_count), snapshot_lsn);
 }
 
-void RecordPath(KeyKind kind, Effect effect, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
+void RecordPath(const WrittenKey& key, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
                 LsnTable* table) {
-  ForEachPlace(kind, effect, hashes, [lsn, table](Domain domain, const PrefixHash& hash) {
+  ForEachPlace(key, hashes, [lsn, table](Domain domain, const PrefixHash& hash) {
     table->Set(domain, hash, lsn.value());
   });
 }
 
-void EvictPath(KeyKind kind, Effect effect, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
+void EvictPath(const WrittenKey& key, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
                LsnTable* table) {
-  ForEachPlace(kind, effect, hashes, [lsn, table](Domain domain, const PrefixHash& hash) {
+  ForEachPlace(key, hashes, [lsn, table](Domain domain, const PrefixHash& hash) {
     table->EraseIfIs(domain, hash, lsn.value());
   });
 }

@@ -12,6 +12,7 @@
 #include "locks/footprint.h"
 #include "locks/lsn_table.h"
 #include "locks/prefix_hash.h"
+#include "locks/record_log.h"
 #include "locks/verdict.h"
 #include "wal/lsn.h"
 
@@ -28,9 +29,9 @@ Met CheckPath(const LsnTable& table, const Lock& lock, absl::Span<const PrefixHa
               wal::Lsn snapshot_lsn);
 
 // Enters an exclusive entry or subtree; takes it out when it is still the newest.
-void RecordPath(KeyKind kind, Effect effect, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
+void RecordPath(const WrittenKey& key, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
                 LsnTable* table);
-void EvictPath(KeyKind kind, Effect effect, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
+void EvictPath(const WrittenKey& key, absl::Span<const PrefixHash> hashes, wal::Lsn lsn,
                LsnTable* table);
 
 }  // namespace repotxn::locks

@@ -1,8 +1,8 @@
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "absl/random/random.h"
 #include "gtest/gtest.h"
 #include "storage/check.h"
 #include "tests/locks/history_script.h"
@@ -16,10 +16,9 @@ namespace {
 class ConflictHistoryPropertyTest : public ::testing::Test {
  protected:
   static std::vector<uint8_t> RandomScript(uint64_t seed) {
-    std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-    absl::InsecureBitGen random(sequence);
-    std::vector<uint8_t> script(absl::Uniform<size_t>(random, 40, 260));
-    for (uint8_t& byte : script) byte = absl::Uniform<uint8_t>(random);
+    std::mt19937_64 random(seed);  // the same everywhere, which Abseil's generators are not
+    std::vector<uint8_t> script(40 + random() % 220);
+    for (uint8_t& byte : script) byte = static_cast<uint8_t>(random());
     return script;
   }
 

@@ -203,7 +203,8 @@ class HistoryScript {
     const Verdict expected = oracle_.Check(locks, snapshot_lsn);
     if (result.verdict != expected) {
       fault_ = absl::StrCat("verdict ", static_cast<int>(result.verdict), " but the oracle says ",
-                            static_cast<int>(expected), " at snapshot ", snapshot_lsn.value(),
+                            static_cast<int>(expected), "; ", ConflictRuleText(result.rule), " at ",
+                            result.conflicting_lsn.value(), "; snapshot ", snapshot_lsn.value(),
                             " for", Describe(locks), "; committed:", DescribeCommitted());
       return;
     }

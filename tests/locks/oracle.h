@@ -6,6 +6,7 @@
 #ifndef REPOTXN_TESTS_LOCKS_ORACLE_H_
 #define REPOTXN_TESTS_LOCKS_ORACLE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -32,11 +33,8 @@ class ConflictOracle {
   wal::Lsn floor() const { return floor_; }
 
   void Record(const std::vector<Lock>& locks, wal::Lsn lsn) {
-    for (Lock lock : locks) {
-      if (lock.mode != LockMode::kExclusive) continue;
-      if (lock.key.kind == KeyKind::kKeyRange) lock.key = LockKey::KeyRange(lock.key.partition, "", "");
-      if (lock.key.kind == KeyKind::kRefPrefix) CutToDirectory(&lock.key.bytes);
-      committed_.push_back({lsn, lock});
+    for (const Lock& lock : locks) {
+      if (lock.mode == LockMode::kExclusive) committed_.push_back({lsn, Widened(lock)});
     }
   }
 
@@ -45,7 +43,7 @@ class ConflictOracle {
     for (const Committed& written : committed_) {
       if (written.lsn <= snapshot_lsn) continue;
       for (const Lock& mine : locks) {
-        if (Meets(mine, written.lock)) return Verdict::kConflict;
+        if (Meets(Widened(mine), written.lock)) return Verdict::kConflict;
       }
     }
     return DirectoryFileConflict(locks, snapshot_lsn) ? Verdict::kConflict : Verdict::kCommit;
@@ -74,6 +72,13 @@ class ConflictOracle {
   }
   static void CutToDirectory(std::string* prefix) {
     while (!prefix->empty() && prefix->back() != '/') prefix->pop_back();
+  }
+  // An exclusive range is held as its directory, or as all keys.
+  static Lock Widened(Lock lock) {
+    if (lock.mode == LockMode::kShared) return lock;
+    if (lock.key.kind == KeyKind::kKeyRange) lock.key.bytes = lock.key.end = "";
+    if (lock.key.kind == KeyKind::kRefPrefix) CutToDirectory(&lock.key.bytes);
+    return lock;
   }
   static bool IsAtOrBelow(const std::string& name, const std::string& directory) {
     return name == directory || IsBelow(name, directory);
