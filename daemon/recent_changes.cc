@@ -3,9 +3,9 @@
 namespace repotxn::daemon {
 
 void RecentChanges::Note(const RepositoryId& repository, absl::string_view ref,
-                         const Change& change) {
+                         const ObjectId& value, const Change& change) {
   storage::MutexLock lock(&mutex_);
-  Key key(repository, std::string(ref.data(), ref.size()));
+  Key key(repository, std::string(ref.data(), ref.size()), value);
   const auto found = entries_.find(key);
   if (found != entries_.end()) {
     if (change.lsn < found->second->change.lsn) return;
@@ -21,9 +21,10 @@ void RecentChanges::Note(const RepositoryId& repository, absl::string_view ref,
 }
 
 std::optional<RecentChanges::Change> RecentChanges::Find(const RepositoryId& repository,
-                                                         absl::string_view ref) const {
+                                                         absl::string_view ref,
+                                                         const ObjectId& value) const {
   storage::MutexLock lock(&mutex_);
-  const auto found = entries_.find(Key(repository, std::string(ref.data(), ref.size())));
+  const auto found = entries_.find(Key(repository, std::string(ref.data(), ref.size()), value));
   if (found == entries_.end()) return std::nullopt;
   return found->second->change;
 }

@@ -1,5 +1,6 @@
 // Remembers which push last changed a ref, to tell a loser what it raced with.
 //
+// Keyed by the value as well: whoever finds a ref at an unexpected value asks who gave it that one.
 // A bounded memory of this process: a hint for messages, never a base of decisions.
 //
 // Thread-safe.
@@ -10,12 +11,13 @@
 #include <list>
 #include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "storage/id128.h"
+#include "storage/object_id.h"
 #include "storage/sync.h"
 #include "wal/lsn.h"
 
@@ -25,19 +27,19 @@ class RecentChanges {
  public:
   struct Change {
     TransactionId transaction_id;
-    wal::Lsn lsn;
+    wal::Lsn lsn;  // zero while the commit is under way
   };
 
   explicit RecentChanges(size_t entries_max = 4096) : entries_max_(entries_max) {}
 
-  // An older change of the same ref is forgotten; a newer one stays.
-  void Note(const RepositoryId& repository, absl::string_view ref, const Change& change)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<Change> Find(const RepositoryId& repository, absl::string_view ref) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // A change that gave `ref` the value `value`. Replaces an older one of the same value.
+  void Note(const RepositoryId& repository, absl::string_view ref, const ObjectId& value,
+            const Change& change) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Change> Find(const RepositoryId& repository, absl::string_view ref,
+                             const ObjectId& value) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using Key = std::pair<RepositoryId, std::string>;
+  using Key = std::tuple<RepositoryId, std::string, ObjectId>;
   struct Entry {
     Key key;
     Change change;

@@ -8,7 +8,10 @@
 //   GET  /api/transactions/<id>                    outcome: committed, not committed, unknown, pending
 //
 // Errors are {"error": {"code", "message", "detail"}}: code is the lower-case name of the status
-// code, message a constant sentence, detail an object of strings.
+// code, message a constant sentence, detail an object of strings. Asking for a transaction that is
+// neither known nor alive fences its id, as Store::OutcomeOf() says.
+//
+// Routes below /api/ win over repositories of such a path, so none can be made there.
 //
 // Thread-safe.
 #ifndef REPOTXN_DAEMON_REST_H_
@@ -16,7 +19,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "daemon/http_message.h"
 #include "txn/store.h"
@@ -32,18 +34,13 @@ class RestApi {
   void Handle(const HttpRequest& request, const BodyReader& body, ResponseWriter& out);
 
  private:
-  void Create(const HttpRequest& request, const BodyReader& body, ResponseWriter& out);
+  void Create(const BodyReader& body, ResponseWriter& out);
   void List(const HttpRequest& request, ResponseWriter& out);
   void Describe(absl::string_view path, ResponseWriter& out);
   void Outcome(absl::string_view id, ResponseWriter& out);
 
   txn::Store* const store_;
 };
-
-// HTTP status that a status code becomes.
-int HttpStatusOf(const absl::Status& status);
-// Answers with an error as JSON.
-void ReplyError(const absl::Status& status, ResponseWriter& out);
 
 }  // namespace repotxn::daemon
 

@@ -12,9 +12,11 @@
 #define REPOTXN_DAEMON_UPLOAD_PACK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/http_message.h"
 #include "daemon/pinned_snapshots.h"
@@ -49,11 +51,19 @@ class UploadPack {
   void DropPins() { pins_.Clear(); }
 
  private:
-  PinnedSnapshots::Snapshot SnapshotWithWants(const std::string& repository,
-                                              absl::string_view request_body,
-                                              PinnedSnapshots::Snapshot newest);
-  void RunChild(const txn::SnapshotDirectory& snapshot, bool is_advertisement,
-                const HttpRequest& request, absl::string_view input, ResponseWriter& out);
+  // What became of a child.
+  enum class ChildEnd : uint8_t {
+    kAnswered,    // its output went to the client, as far as the client took it
+    kNotOurRef,   // it refused a want; nothing was sent
+    kFailed,      // it could not run, or ended without a word; nothing was sent
+  };
+  // Runs upload-pack in `snapshot`. `prefix` goes before its output. Refused wants are kept from the
+  // client only when `holds_refusal`.
+  ChildEnd RunChild(const txn::SnapshotDirectory& snapshot, bool is_advertisement,
+                    const HttpRequest& request, const std::string& input,
+                    absl::string_view prefix, bool holds_refusal, ResponseWriter& out);
+  // Key of a repository's pins: its id, so that a new repository of the same path has none.
+  absl::StatusOr<std::string> PinKey(const txn::RepositoryPath& path);
 
   txn::Store* const store_;
   const UploadPackOptions options_;
