@@ -48,11 +48,16 @@ inline ProgramResult RunProgram(const std::vector<std::string>& argv,
   std::vector<char*> args;
   for (const std::string& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
   args.push_back(nullptr);
-  const std::vector<std::string> environment = {
-      "PATH=/usr/bin:/bin",      "GIT_CONFIG_NOSYSTEM=1",   "GIT_CONFIG_GLOBAL=/dev/null",
-      "GIT_AUTHOR_NAME=a",       "GIT_AUTHOR_EMAIL=a@b",    "GIT_COMMITTER_NAME=a",
-      "GIT_COMMITTER_EMAIL=a@b", "GIT_AUTHOR_DATE=1 +0000", "GIT_COMMITTER_DATE=1 +0000",
-      "GIT_DEFAULT_HASH=sha1"};
+  const std::vector<std::string> environment = {"PATH=/usr/bin:/bin",
+                                                "GIT_CONFIG_NOSYSTEM=1",
+                                                "GIT_CONFIG_GLOBAL=/dev/null",
+                                                "GIT_AUTHOR_NAME=a",
+                                                "GIT_AUTHOR_EMAIL=a@b",
+                                                "GIT_COMMITTER_NAME=a",
+                                                "GIT_COMMITTER_EMAIL=a@b",
+                                                "GIT_AUTHOR_DATE=1000000000 +0000",
+                                                "GIT_COMMITTER_DATE=1000000000 +0000",
+                                                "GIT_DEFAULT_HASH=sha1"};
   std::vector<char*> env;
   for (const std::string& entry : environment) env.push_back(const_cast<char*>(entry.c_str()));
   env.push_back(nullptr);
