@@ -66,7 +66,7 @@ class ObjectLookup {
     // Largest commit or tag that is read, in bytes.
     int64_t content_bytes_max = kContentBytesMax;
     // Unset: nothing is condemned.
-    CondemnedPredicate is_condemned;
+    CondemnedPredicate is_condemned = nullptr;
   };
 
   // A commit, tree or blob behind any number of annotated tags.

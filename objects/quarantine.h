@@ -28,9 +28,9 @@ namespace repotxn::objects {
 struct ObjectSnapshotOptions {
   ObjectFormat format = ObjectFormat::kSha1;
   // Directory of the live repository (…/<id>.git); none for one that the transaction creates.
-  std::optional<storage::StorePath> live_repository;
+  std::optional<storage::StorePath> live_repository = std::nullopt;
   // Content of `shallow`; unset: copied from the live repository when it has one.
-  std::optional<std::string> shallow;
+  std::optional<std::string> shallow = std::nullopt;
 };
 
 // Makes the object snapshot `directory`; its parent exists.
