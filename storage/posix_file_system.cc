@@ -140,7 +140,9 @@ absl::StatusOr<Place> PosixFileSystem::Locate(const StorePath& path,
 absl::StatusOr<OwnedDescriptor> PosixFileSystem::Open(const StorePath& path, int flags,
                                                       absl::string_view operation) const {
   const char* const text = path.IsRoot() ? "." : path.text().c_str();
-  OwnedDescriptor fd(OpenBeneath(root_.get(), text, static_cast<uint64_t>(flags) | O_NOFOLLOW, 0));
+  // A symlink as the last component is refused with ELOOP by RESOLVE_NO_SYMLINKS; O_NOFOLLOW would
+  // open it (O_PATH) or call it no directory.
+  OwnedDescriptor fd(OpenBeneath(root_.get(), text, static_cast<uint64_t>(flags), 0));
   if (!fd.is_open()) return ErrnoStatus(errno, operation, path);
   return fd;
 }
@@ -332,9 +334,6 @@ absl::Status PosixFileSystem::SetPermissions(const StorePath& path, uint32_t per
   // The kernel has no chmod that refuses symlinks; a descriptor cannot be one. Through /proc, since
   // an O_PATH descriptor is all that a file without read permission allows.
   REPOTXN_ASSIGN_OR_RETURN(const OwnedDescriptor fd, Open(path, O_PATH, "chmod"));
-  struct stat st = {};
-  if (fstat(fd.get(), &st) != 0) return ErrnoStatus(errno, "chmod", path);
-  if (S_ISLNK(st.st_mode)) return ErrnoStatus(ELOOP, "chmod", path);
   const std::string self = absl::StrCat("/proc/self/fd/", fd.get());
   if (chmod(self.c_str(), permissions & 07777) != 0) return ErrnoStatus(errno, "chmod", path);
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/file_system.h"
@@ -21,6 +22,9 @@ namespace repotxn::storage {
 
 // `root` may be reached through symlinks: it is the operator's own word.
 absl::StatusOr<std::unique_ptr<FileSystem>> OpenPosixFileSystem(absl::string_view root);
+
+// Makes the directory `root` and missing ancestors; an existing one is fine.
+absl::Status MakeRootDirectory(absl::string_view root);
 
 }  // namespace repotxn::storage
 

@@ -53,6 +53,8 @@ Subject MakeFaultless() {
 struct Maker {
   const char* name;
   Subject (*make)();
+
+  friend void PrintTo(const Maker& maker, std::ostream* os) { *os << maker.name; }
 };
 
 class FileSystemContract : public ::testing::TestWithParam<Maker> {
@@ -155,7 +157,7 @@ TEST_P(FileSystemContract, ReadsStopAtTheEndOfTheFile) {
 
 TEST_P(FileSystemContract, ReadsPastTheCacheGiveTheSameBytesAtEveryOffset) {
   std::string data;
-  for (int i = 0; i < 700'000; ++i) data.push_back(static_cast<char>(i * 7919 >> 5));
+  for (uint32_t i = 0; i < 700'000; ++i) data.push_back(static_cast<char>(i * 7919 >> 5));
   ASSERT_OK(WriteFileSynced(fs_, P("f"), data));
   ASSERT_OK_AND_ASSIGN(const auto file, fs_.OpenPastCache(P("f")));
   for (const size_t offset : {0, 1, 511, 4095, 4096, 4097, 262'143, 262'144, 262'145, 699'999}) {

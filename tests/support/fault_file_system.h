@@ -63,13 +63,13 @@ bool IsMutating(FileOperation operation);
 
 struct FaultRule {
   // nullopt: every operation.
-  std::optional<FileOperation> operation;
+  std::optional<FileOperation> operation{};
   // A call matches when its path (new name of a rename or link) has both.
-  std::string path_prefix;
-  std::string path_suffix;
+  std::string path_prefix{};
+  std::string path_suffix{};
   // The rule fires at this matching call, counted from 1 since the rule was added.
   int64_t occurrence = 1;
-  absl::Status status;
+  absl::Status status{};
   // Fires at every later matching call too.
   bool is_sticky = false;
   // Append and WriteAt: this many bytes reach the base before the failure.
