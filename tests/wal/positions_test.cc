@@ -1,0 +1,86 @@
+#include "wal/positions.h"
+
+#include <string>
+
+#include "tests/wal/wal_fixtures.h"
+
+namespace repotxn::wal {
+namespace {
+
+LogPosition At(uint64_t lsn) {
+  LogPosition position{Lsn(lsn), {}};
+  position.chain.bytes[0] = static_cast<uint8_t>(lsn);
+  return position;
+}
+
+Positions Sample() {
+  Positions positions;
+  positions.applied = At(50);
+  EXPECT_OK(Acknowledge(&positions, "search", At(45)));
+  EXPECT_OK(Acknowledge(&positions, "mirror", At(40)));
+  return positions;
+}
+
+// Goal: the log goes no further than what every durable position allows [B15], and a consumer cannot pin it for ever.
+TEST(PositionsTest, LowWaterMarkIsTheOldestOfAppliedAndConsumers) {
+  Positions positions = Sample();
+
+  EXPECT_EQ(LowWaterMark(positions), At(40));
+  positions.consumers.clear();
+  EXPECT_EQ(LowWaterMark(positions), At(50));
+}
+
+TEST(PositionsTest, DroppedConsumerPinsNothingAndIsToldSo) {
+  Positions positions = Sample();
+
+  EXPECT_EQ(DropConsumersBelow(&positions, Lsn(42)), std::vector<std::string>{"mirror"});
+
+  EXPECT_EQ(LowWaterMark(positions), At(45));
+  EXPECT_TRUE(FindConsumer(positions, "mirror")->dropped);
+  EXPECT_THAT(Acknowledge(&positions, "mirror", At(60)),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(PositionsTest, KeepsConsumerWhoseNextEntryIsStillThere) {
+  Positions positions = Sample();
+
+  EXPECT_TRUE(DropConsumersBelow(&positions, Lsn(41)).empty());
+}
+
+// P1.
+TEST(PositionsTest, NeverMovesAConsumerBack) {
+  Positions positions = Sample();
+
+  EXPECT_OK(Acknowledge(&positions, "search", At(44)));
+  EXPECT_EQ(FindConsumer(positions, "search")->acknowledged, At(45));
+  EXPECT_OK(Acknowledge(&positions, "search", At(46)));
+  EXPECT_EQ(FindConsumer(positions, "search")->acknowledged, At(46));
+}
+
+TEST(PositionsTest, RefusesNamesThatCannotBeStored) {
+  Positions positions;
+
+  EXPECT_THAT(Acknowledge(&positions, "", At(1)), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Acknowledge(&positions, View(std::string(256, 'n')), At(1)),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(RemoveConsumer(&positions, "n"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(PositionsTest, StoredFormKeepsEverythingAndRefusesEveryDamage) {
+  Positions positions = Sample();
+  DropConsumersBelow(&positions, Lsn(42));
+  const std::string bytes = EncodePositions(positions);
+
+  ASSERT_OK_AND_ASSIGN(const Positions decoded, DecodePositions(View(bytes)));
+  EXPECT_EQ(decoded, positions);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    EXPECT_THAT(DecodePositions(View(damaged)), StatusIs(absl::StatusCode::kDataLoss)) << i;
+    EXPECT_THAT(DecodePositions(absl::string_view(bytes.data(), i)),
+                StatusIs(absl::StatusCode::kDataLoss));
+  }
+}
+
+}  // namespace
+}  // namespace repotxn::wal
