@@ -78,8 +78,7 @@ absl::StatusOr<PreparedEntry> PreparePayloadEntry(const TransactionId& id,
   prepared.transaction_id = id;
   prepared.body_xxh3 = storage::Xxh3("");
   prepared.body_payload = body_payload;
-  std::memcpy(prepared.body_sha256.data(), body_payload.sha256.data(),
-              prepared.body_sha256.size());
+  std::memcpy(prepared.body_sha256.data(), body_payload.sha256.data(), prepared.body_sha256.size());
   return prepared;
 }
 
@@ -98,8 +97,7 @@ SealedEntry SealEntry(PreparedEntry prepared, Lsn lsn, uint64_t epoch,
   StoreLittle(prepared.body_is_payload() ? kBodyIsPayload : 0, 4, header + kFlagsAt);
   StoreLittle(lsn.value(), 8, header + kLsnAt);
   StoreLittle(epoch, 8, header + kEpochAt);
-  std::memcpy(header + kTransactionAt, sealed.transaction_id.bytes().data(),
-              TransactionId::kBytes);
+  std::memcpy(header + kTransactionAt, sealed.transaction_id.bytes().data(), TransactionId::kBytes);
   StoreLittle(sealed.body.size(), 4, header + kBodyBytesAt);
   StoreLittle(sealed.dropped.size(), 4, header + kDroppedBytesAt);
   StoreLittle(prepared.body_xxh3, 8, header + kBodyXxh3At);
@@ -148,11 +146,10 @@ absl::StatusOr<EntryHeader> DecodeEntryHeader(absl::string_view bytes) {
   header.payload_size = static_cast<int64_t>(Load64(bytes, kPayloadSizeAt));
   header.payload_index = Load32(bytes, kPayloadIndexAt);
   REPOTXN_ASSIGN_OR_RETURN(header.chain, ChainChecksum::FromBytes(bytes.substr(kChainAt)));
-  const bool body_place_is_right =
-      header.body_is_payload
-          ? header.body_bytes == 0 && header.payload_size > 0
-          : header.body_bytes <= kManifestInlineBytesMax && header.payload_size == 0 &&
-                header.payload_index == 0;
+  const bool body_place_is_right = header.body_is_payload
+                                       ? header.body_bytes == 0 && header.payload_size > 0
+                                       : header.body_bytes <= kManifestInlineBytesMax &&
+                                             header.payload_size == 0 && header.payload_index == 0;
   if (header.lsn == Lsn::Zero() || !body_place_is_right ||
       header.dropped_bytes > kDroppedBytesMax) {
     return absl::DataLossError("entry header is malformed");

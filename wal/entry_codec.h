@@ -20,12 +20,13 @@
 //      128      -  body: an encoded manifest (wal/manifest.proto)
 //        -      -  dropped list (EncodeDropped), usually empty
 //
-// Valid when (1) the level is known, (2) flags, lengths and reserved bytes obey the table, (3) the chain is that of
-// its predecessor continued, (4) both parts have their checksums. Rule 1 comes first: a newer level is
-// kUnimplemented, never a guess. The chain covers the checksums of the parts, so it vouches for the whole entry.
+// Valid when (1) the level is known, (2) flags, lengths and reserved bytes obey the table, (3) the
+// chain is that of its predecessor continued, (4) both parts have their checksums. Rule 1 comes
+// first: a newer level is kUnimplemented, never a guess. The chain covers the checksums of the
+// parts, so it vouches for the whole entry.
 //
-// The parts are hashed while staging, outside every lock: what remains for the leader is the fixed header. XXH3 guards
-// against accident; SHA-256 is what decides whether bytes travel between nodes.
+// The parts are hashed while staging, outside every lock: what remains for the leader is the fixed
+// header. XXH3 guards against accident; SHA-256 is what decides whether bytes travel between nodes.
 //
 // How it is kept in a file, and what a crash leaves of it: wal/segment.h.
 #ifndef REPOTXN_WAL_ENTRY_CODEC_H_
@@ -51,8 +52,8 @@ inline constexpr int64_t kEntryHeaderBytes = 128;
 // An encoded manifest above this goes out as a payload file.
 inline constexpr int64_t kManifestInlineBytesMax = 256 << 10;
 
-// State of the chain after an entry: two logs with one chain at one LSN hold the same entries up to it. All zero before
-// the first entry.
+// State of the chain after an entry: two logs with one chain at one LSN hold the same entries up to
+// it. All zero before the first entry.
 struct ChainChecksum {
   std::array<uint8_t, 16> bytes{};
 
@@ -70,7 +71,8 @@ struct ChainChecksum {
   }
 };
 
-// A place in the log together with the chain there; what is kept durably to find the log's continuation again.
+// A place in the log together with the chain there; what is kept durably to find the log's
+// continuation again.
 struct LogPosition {
   Lsn lsn;
   ChainChecksum chain;
@@ -91,22 +93,25 @@ struct DecodedEntry {
 // What staging computes of an entry, outside every lock.
 struct PreparedEntry {
   TransactionId transaction_id;
-  std::string body;             // encoded manifest; empty when it is a payload file
-  uint64_t body_xxh3 = 0;       // of `body`
+  std::string body;        // encoded manifest; empty when it is a payload file
+  uint64_t body_xxh3 = 0;  // of `body`
   std::array<uint8_t, 32> body_sha256{};
-  PayloadFile body_payload;     // when the body travels as a payload file
+  PayloadFile body_payload;  // when the body travels as a payload file
   bool body_is_payload() const { return !body_payload.sha256.empty(); }
 };
 
 // Encodes `manifest` and hashes the result.
 //
-// Errors: kResourceExhausted when the encoding is above kManifestInlineBytesMax: the caller writes EncodeManifest()'s
-// bytes to a payload file and calls PreparePayloadEntry().
+// Errors: kResourceExhausted when the encoding is above kManifestInlineBytesMax: the caller writes
+// EncodeManifest()'s bytes to a payload file and calls PreparePayloadEntry().
 absl::StatusOr<PreparedEntry> PrepareEntry(const Manifest& manifest);
 // The same from bytes that EncodeManifest() made of a manifest with this transaction id.
-absl::StatusOr<PreparedEntry> PrepareEncodedEntry(const TransactionId& id, std::string encoded_manifest);
-// An entry whose body is `body_payload`, already staged. kInvalidArgument unless the digest has 32 bytes.
-absl::StatusOr<PreparedEntry> PreparePayloadEntry(const TransactionId& id, const PayloadFile& body_payload);
+absl::StatusOr<PreparedEntry> PrepareEncodedEntry(const TransactionId& id,
+                                                  std::string encoded_manifest);
+// An entry whose body is `body_payload`, already staged. kInvalidArgument unless the digest has 32
+// bytes.
+absl::StatusOr<PreparedEntry> PreparePayloadEntry(const TransactionId& id,
+                                                  const PayloadFile& body_payload);
 
 // The fields of an entry's header, without its parts.
 struct EntryHeader {
@@ -138,13 +143,14 @@ struct SealedEntry {
 
   // Bytes of the whole entry.
   int64_t size() const {
-    return kEntryHeaderBytes + static_cast<int64_t>(body.size()) + static_cast<int64_t>(dropped.size());
+    return kEntryHeaderBytes + static_cast<int64_t>(body.size()) +
+           static_cast<int64_t>(dropped.size());
   }
 };
 
 // Gives a prepared entry its place. Hashes only the fixed header and `dropped`, never the body.
-SealedEntry SealEntry(PreparedEntry prepared, Lsn lsn, uint64_t epoch, const ChainChecksum& previous,
-                      std::string dropped);
+SealedEntry SealEntry(PreparedEntry prepared, Lsn lsn, uint64_t epoch,
+                      const ChainChecksum& previous, std::string dropped);
 
 // The whole entry as bytes, as another node gets it.
 std::string EntryBytes(const SealedEntry& entry);
@@ -157,10 +163,11 @@ ChainChecksum ContinueChain(const ChainChecksum& previous, absl::string_view hea
 // Rule 4. `parts` is body and dropped list.
 bool PartsMatch(const EntryHeader& header, absl::string_view parts);
 
-// Makes the readers' form of an entry. `body` is the manifest's bytes, inline or read from the payload file (whose
-// SHA-256 is then checked here), `dropped` the list.
-// Errors: kDataLoss digest or form is wrong, or the manifest is another transaction's; kUnimplemented a newer form.
-absl::StatusOr<DecodedEntry> DecodeEntry(const EntryHeader& header, absl::string_view body, absl::string_view dropped);
+// Makes the readers' form of an entry. `body` is the manifest's bytes, inline or read from the
+// payload file (whose SHA-256 is then checked here), `dropped` the list. Errors: kDataLoss digest
+// or form is wrong, or the manifest is another transaction's; kUnimplemented a newer form.
+absl::StatusOr<DecodedEntry> DecodeEntry(const EntryHeader& header, absl::string_view body,
+                                         absl::string_view dropped);
 
 }  // namespace repotxn::wal
 

@@ -59,8 +59,8 @@ AppendOutcome LocalReplicator::WriteGroup(const std::vector<SealedEntry>& group,
   return AppendOutcome::kUnknown;
 }
 
-// Most groups are one part. One that crosses the end of a segment is two: the first must be synced before the second
-// segment's header says so.
+// Most groups are one part. One that crosses the end of a segment is two: the first must be synced
+// before the second segment's header says so.
 absl::Status LocalReplicator::WriteParts(absl::Span<const SealedEntry> entries) {
   do {
     const int64_t fit = EntriesThatFit(entries);
@@ -77,8 +77,8 @@ absl::Status LocalReplicator::WriteParts(absl::Span<const SealedEntry> entries) 
   } while (true);
 }
 
-// How many of `entries` the current segment takes as one group; -1 when it has no room for the first one, or for a group
-// record.
+// How many of `entries` the current segment takes as one group; -1 when it has no room for the
+// first one, or for a group record.
 int64_t LocalReplicator::EntriesThatFit(absl::Span<const SealedEntry> entries) const {
   int64_t offset = end_offset_ + kGroupRecordBytes;
   if (offset > file_bytes_) return -1;

@@ -23,8 +23,9 @@ absl::string_view ViewOf(const std::string& text) {
 
 }  // namespace
 
-// Reads segments record by record. A segment may be retired under it and written anew; then its salt is another, the
-// record does not match, and the look at what is retained tells that from damage.
+// Reads segments record by record. A segment may be retired under it and written anew; then its
+// salt is another, the record does not match, and the look at what is retained tells that from
+// damage.
 class LocalReplicator::Cursor : public EntryCursor {
  public:
   Cursor(LocalReplicator* replicator, Lsn from) : replicator_(replicator), next_(from) {}
@@ -42,7 +43,9 @@ class LocalReplicator::Cursor : public EntryCursor {
   }
 
  private:
-  static absl::Status Trimmed() { return absl::OutOfRangeError("log is trimmed beyond this entry"); }
+  static absl::Status Trimmed() {
+    return absl::OutOfRangeError("log is trimmed beyond this entry");
+  }
 
   // Opens the segment that holds next_, unless it is open.
   absl::Status Locate() {
@@ -69,8 +72,7 @@ class LocalReplicator::Cursor : public EntryCursor {
     while (true) {
       REPOTXN_ASSIGN_OR_RETURN(const RecordAt record, ReadRecordAt(*file_, salt_, offset_));
       if (record.kind == RecordAt::Kind::kNone) return absl::DataLossError("log entry is damaged");
-      const bool is_wanted =
-          record.kind == RecordAt::Kind::kEntry && record.entry.lsn >= next_;
+      const bool is_wanted = record.kind == RecordAt::Kind::kEntry && record.entry.lsn >= next_;
       if (is_wanted) break;
       offset_ += record.record_bytes;
     }
@@ -79,10 +81,10 @@ class LocalReplicator::Cursor : public EntryCursor {
                              ReadEntryRecord(*file_, salt_, offset_, next_, &bytes));
     const absl::string_view parts = ViewOf(bytes).substr(kEntryHeaderBytes);
     const absl::string_view dropped = parts.substr(header.body_bytes);
-    REPOTXN_ASSIGN_OR_RETURN(DecodedEntry entry,
-                             header.body_is_payload
-                                 ? DecodePayload(header, dropped)
-                                 : DecodeEntry(header, parts.substr(0, header.body_bytes), dropped));
+    REPOTXN_ASSIGN_OR_RETURN(
+        DecodedEntry entry, header.body_is_payload
+                                ? DecodePayload(header, dropped)
+                                : DecodeEntry(header, parts.substr(0, header.body_bytes), dropped));
     offset_ += EntryRecordBytes(header.body_bytes, header.dropped_bytes);
     return entry;
   }
@@ -161,8 +163,7 @@ absl::StatusOr<LogTail> LocalReplicator::Acquire() {
   return Adopt(std::move(recovered), std::move(current.file), std::move(spares));
 }
 
-LogTail LocalReplicator::Adopt(RecoveredLog recovered,
-                               std::unique_ptr<storage::WritableFile> file,
+LogTail LocalReplicator::Adopt(RecoveredLog recovered, std::unique_ptr<storage::WritableFile> file,
                                std::deque<Spare> spares) {
   current_ = recovered.header;
   file_ = std::move(file);

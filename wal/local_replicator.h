@@ -1,15 +1,18 @@
 // The replicator of a store on one node: durable means written to a segment and synced.
 //
-// Acquire() recovers the log (wal/recovery.h): what it holds above `base` is durable when it returns and is
-// read with Follow(base.lsn.Next()). From then on each group is one write and one sync, done by the thread that waits.
-// A group that crosses the end of a segment is written in two parts, each with its own sync.
+// Acquire() recovers the log (wal/recovery.h): what it holds above `base` is durable when it
+// returns and is read with Follow(base.lsn.Next()). From then on each group is one write and one
+// sync, done by the thread that waits. A group that crosses the end of a segment is written in two
+// parts, each with its own sync.
 //
-// Space. Reservations are laid out as if every entry were a group of its own, in segments that exist; the true layout
-// never needs more, so a reserved entry always finds its place and only writing and syncing can fail. Segments are
-// made ahead by PrepareSpace(), zero-filled and synced; retired ones are renamed and used again.
+// Space. Reservations are laid out as if every entry were a group of its own, in segments that
+// exist; the true layout never needs more, so a reserved entry always finds its place and only
+// writing and syncing can fail. Segments are made ahead by PrepareSpace(), zero-filled and synced;
+// retired ones are renamed and used again.
 //
-// Failure. After the first failed write or sync the replicator is poisoned for ever: that group is *unknown*, later
-// ones are not committed, nothing is retried. The next Acquire(), in a new object, reads past the page cache and decides.
+// Failure. After the first failed write or sync the replicator is poisoned for ever: that group is
+// *unknown*, later ones are not committed, nothing is retried. The next Acquire(), in a new object,
+// reads past the page cache and decides.
 //
 // Invariants
 //   L1  Only the current segment is written; it is never retired.
@@ -17,11 +20,12 @@
 //   L3  committed LSN and what Follow() shows cover an entry only after its sync succeeded.
 //   L4  Poison is sticky.
 //
-// Limitations: epochs are counted here (old epoch + 1 at each Acquire) and fence nothing; the store's LOCK keeps a second
-// process out. Resolve() knows what the log retains; for transactions whose entry may have been trimmed the caller asks the
-// applied outcomes first [A24].
+// Limitations: epochs are counted here (old epoch + 1 at each Acquire) and fence nothing; the
+// store's LOCK keeps a second process out. Resolve() knows what the log retains; for transactions
+// whose entry may have been trimmed the caller asks the applied outcomes first [A24].
 //
-// Thread-safe, apart from one group being under way at a time. Its mutex is a leaf (rank kLeaf); no I/O under it.
+// Thread-safe, apart from one group being under way at a time. Its mutex is a leaf (rank kLeaf); no
+// I/O under it.
 //
 // Lifetime: `file_system` must outlive it, and it its cursors and pending appends.
 #ifndef REPOTXN_WAL_LOCAL_REPLICATOR_H_
@@ -51,7 +55,8 @@ namespace repotxn::wal {
 class LocalReplicator : public Replicator {
  public:
   struct Options {
-    // Bytes of a segment. Range [64 KiB, 1 GiB], a multiple of 4 KiB. A record has at most a quarter of it.
+    // Bytes of a segment. Range [64 KiB, 1 GiB], a multiple of 4 KiB. A record has at most a
+    // quarter of it.
     int64_t segment_bytes = 64 << 20;
     // Segments kept ready ahead of need. Range [1, 64].
     int spare_segments = 1;
@@ -61,10 +66,12 @@ class LocalReplicator : public Replicator {
     std::function<uint64_t()> random_salt;
   };
 
-  // `base`: the position above which entries are needed, durable outside the log: the low-water mark, at most the applied
-  // position. kInvalidArgument when an option is out of range; touches nothing.
+  // `base`: the position above which entries are needed, durable outside the log: the low-water
+  // mark, at most the applied position. kInvalidArgument when an option is out of range; touches
+  // nothing.
   static absl::StatusOr<std::unique_ptr<LocalReplicator>> Create(storage::FileSystem* file_system,
-                                                                 const LogPosition& base, Options options);
+                                                                 const LogPosition& base,
+                                                                 Options options);
   ~LocalReplicator() override;
 
   absl::StatusOr<LogTail> Acquire() override;
@@ -85,7 +92,8 @@ class LocalReplicator : public Replicator {
   Lsn retained_from() const;
   // Bytes of the segments in use (spares excluded): what a checkpoint would free.
   int64_t retained_bytes() const;
-  // The oldest LSN such that the segments from its own on have at most `bytes` bytes; for dropping consumers that lag.
+  // The oldest LSN such that the segments from its own on have at most `bytes` bytes; for dropping
+  // consumers that lag.
   Lsn OldestWithin(int64_t bytes) const;
   Lsn committed_lsn() const;
 
@@ -99,7 +107,8 @@ class LocalReplicator : public Replicator {
     Lsn last_lsn;  // newest committed entry in it; first_lsn - 1 when there is none
     absl::flat_hash_map<TransactionId, Lsn> ids;
   };
-  // Where the next record goes: in segments that exist, numbered from the current one (0), then the spares.
+  // Where the next record goes: in segments that exist, numbered from the current one (0), then the
+  // spares.
   struct Place {
     size_t segment = 0;
     int64_t offset = 0;
@@ -146,11 +155,12 @@ class LocalReplicator : public Replicator {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   bool maintenance_ ABSL_GUARDED_BY(mutex_) = false;  // files are being made or renamed
   absl::Status poison_ ABSL_GUARDED_BY(mutex_);       // L4
-  std::deque<Segment> segments_ ABSL_GUARDED_BY(mutex_);      // in use, oldest first; the last is current (L1)
-  std::deque<Spare> spares_ ABSL_GUARDED_BY(mutex_);          // in the order in which they will be used
+  std::deque<Segment> segments_
+      ABSL_GUARDED_BY(mutex_);  // in use, oldest first; the last is current (L1)
+  std::deque<Spare> spares_ ABSL_GUARDED_BY(mutex_);  // in the order in which they will be used
   uint64_t number_max_ ABSL_GUARDED_BY(mutex_) = 0;
-  Place planned_ ABSL_GUARDED_BY(mutex_);             // behind the last reservation (L2)
-  Lsn committed_ ABSL_GUARDED_BY(mutex_);             // L3
+  Place planned_ ABSL_GUARDED_BY(mutex_);  // behind the last reservation (L2)
+  Lsn committed_ ABSL_GUARDED_BY(mutex_);  // L3
   absl::flat_hash_set<TransactionId> unknown_ ABSL_GUARDED_BY(mutex_);  // of the group that failed
   int64_t torn_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 
@@ -158,10 +168,10 @@ class LocalReplicator : public Replicator {
   SegmentHeader current_;
   std::unique_ptr<storage::WritableFile> file_;
   int64_t file_bytes_ = 0;
-  int64_t end_offset_ = 0;        // the next group goes here
-  uint64_t ordinal_ = 0;          // of the newest group in the current segment
-  bool header_pending_ = false;   // the current segment's header goes out with its first group
-  LogPosition written_;           // newest entry whose sync succeeded
+  int64_t end_offset_ = 0;       // the next group goes here
+  uint64_t ordinal_ = 0;         // of the newest group in the current segment
+  bool header_pending_ = false;  // the current segment's header goes out with its first group
+  LogPosition written_;          // newest entry whose sync succeeded
 };
 
 }  // namespace repotxn::wal

@@ -92,15 +92,17 @@ absl::Status LocalReplicator::AddSpare() {
   return absl::OkStatus();
 }
 
-// The low-water mark is durable by now [B15]. Die between the steps: the older segments still count or are gone one by
-// one; recovery starts at the last segment that begins at or below its base, and that one is never among them.
+// The low-water mark is durable by now [B15]. Die between the steps: the older segments still count
+// or are gone one by one; recovery starts at the last segment that begins at or below its base, and
+// that one is never among them.
 absl::Status LocalReplicator::Applied(Lsn lsn) {
   BeginMaintenance();
   std::vector<uint64_t> numbers;
   {
     MutexLock lock(&mutex_);
     while (segments_.size() > 1 && segments_.front().last_lsn <= lsn) {
-      // A segment without a committed group may be the one that is being begun: its predecessor stays until then.
+      // A segment without a committed group may be the one that is being begun: its predecessor
+      // stays until then.
       if (segments_[1].header.first_lsn > committed_) break;
       numbers.push_back(segments_.front().header.number);
       segments_.pop_front();

@@ -159,7 +159,8 @@ void LogQueue::FailQueued(const absl::Status& why) {
 
 void LogQueue::StepDown() {
   leader_active_ = false;
-  // The owner of the oldest queued entry leads next; if it has not come to wait yet, it will lead when it comes.
+  // The owner of the oldest queued entry leads next; if it has not come to wait yet, it will lead
+  // when it comes.
   if (head_ != nullptr) head_->wake_.Signal();
   leader_gone_.SignalAll();
 }

@@ -391,7 +391,8 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view bytes) {
   if (parsed->format_level() != kManifestFormatLevel) return Malformed();
   Manifest manifest;
   REPOTXN_RETURN_IF_ERROR(DecodeParsed(parsed, &manifest));
-  // The only accepted encoding is ours: unknown fields, other orders and spelt-out defaults end here.
+  // The only accepted encoding is ours: unknown fields, other orders and spelt-out defaults end
+  // here.
   if (!Same(EncodeManifest(manifest), bytes)) return Malformed();
   return manifest;
 }

@@ -1,11 +1,13 @@
-// Encodes and decodes manifests and dropped lists. wal/manifest.proto is the specification of the bytes.
+// Encodes and decodes manifests and dropped lists. wal/manifest.proto is the specification of the
+// bytes.
 //
-// Encoding is deterministic: one manifest has exactly one encoding, the same on every node, and only that encoding is
-// accepted: what decodes, encodes to the same bytes again. Version policy: a format level or an operation that
-// this program does not know is kUnimplemented, never a guess and never damage.
+// Encoding is deterministic: one manifest has exactly one encoding, the same on every node, and
+// only that encoding is accepted: what decodes, encodes to the same bytes again. Version policy: a
+// format level or an operation that this program does not know is kUnimplemented, never a guess and
+// never damage.
 //
-// What is not checked here: meaning. Names, paths, modes and object ids are bytes; txn/ validates a decoded manifest
-// wholly before its first effect.
+// What is not checked here: meaning. Names, paths, modes and object ids are bytes; txn/ validates a
+// decoded manifest wholly before its first effect.
 //
 // Thread-safe (pure functions).
 #ifndef REPOTXN_WAL_MANIFEST_CODEC_H_
@@ -29,8 +31,8 @@ inline constexpr int64_t kManifestOperationsMax = 4 << 20;
 
 // `created_at` is kept to the nanosecond, rounded down.
 std::string EncodeManifest(const Manifest& manifest);
-// Errors: kUnimplemented a newer level or an unknown operation; kDataLoss everything else that is not an encoding of a
-// manifest, limits included.
+// Errors: kUnimplemented a newer level or an unknown operation; kDataLoss everything else that is
+// not an encoding of a manifest, limits included.
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view bytes);
 
 // An empty list is the empty string.

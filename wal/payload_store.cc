@@ -166,9 +166,8 @@ absl::StatusOr<std::string> PayloadStore::Read(const TransactionId& id, const Pa
 }
 
 absl::Status PayloadStore::Verify(const TransactionId& id, const PayloadFile& file) {
-  REPOTXN_ASSIGN_OR_RETURN(
-      const PayloadFile found,
-      Digest(*file_system_, PayloadPath(root_, id, file.index), nullptr));
+  REPOTXN_ASSIGN_OR_RETURN(const PayloadFile found,
+                           Digest(*file_system_, PayloadPath(root_, id, file.index), nullptr));
   return Compare(found, file);
 }
 

@@ -47,8 +47,8 @@ LogPosition LowWaterMark(const Positions& durable) {
 }
 
 const ConsumerPosition* FindConsumer(const Positions& positions, absl::string_view name) {
-  const auto it = std::lower_bound(positions.consumers.begin(), positions.consumers.end(), name,
-                                   NameIsBelow);
+  const auto it =
+      std::lower_bound(positions.consumers.begin(), positions.consumers.end(), name, NameIsBelow);
   if (it == positions.consumers.end() || ViewOf(it->name) != name) return nullptr;
   return &*it;
 }

@@ -64,8 +64,8 @@ class Rewriter {
   absl::StatusOr<RecoveredLog> Run() {
     DescribeLog();
     REPOTXN_RETURN_IF_ERROR(TakeFreshFile());
-    REPOTXN_ASSIGN_OR_RETURN(file_, file_system_->OpenForWrite(FreshPath(),
-                                                               storage::OpenMode::kExisting));
+    REPOTXN_ASSIGN_OR_RETURN(file_,
+                             file_system_->OpenForWrite(FreshPath(), storage::OpenMode::kExisting));
     REPOTXN_RETURN_IF_ERROR(CopyTail());
     REPOTXN_RETURN_IF_ERROR(file_->Sync());
     // Only now: whoever sees this header may believe all that is behind it.
@@ -115,7 +115,8 @@ class Rewriter {
     return 0;
   }
 
-  // Step 2. Whatever a reused file holds has another number and another salt, so it does not count under its new name.
+  // Step 2. Whatever a reused file holds has another number and another salt, so it does not count
+  // under its new name.
   absl::Status TakeFreshFile() {
     const uint64_t reused = FileToReuse(log_.file_bytes);
     if (reused != 0) {
@@ -242,9 +243,8 @@ absl::StatusOr<std::vector<ScannedFile>> ScanLog(FileSystem* file_system,
 
 absl::Status MakeZeroFilled(FileSystem* file_system, const StorePath& path, int64_t bytes) {
   constexpr int64_t kChunk = 1 << 20;
-  REPOTXN_ASSIGN_OR_RETURN(
-      const std::unique_ptr<WritableFile> file,
-      file_system->OpenForWrite(path, storage::OpenMode::kCreateTruncate));
+  REPOTXN_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                           file_system->OpenForWrite(path, storage::OpenMode::kCreateTruncate));
   const std::string zeros(static_cast<size_t>(std::min(bytes, kChunk)), '\0');
   for (int64_t written = 0; written < bytes;) {
     const int64_t chunk = std::min(bytes - written, kChunk);
@@ -260,8 +260,7 @@ absl::StatusOr<RecoveredLog> RecoverLog(FileSystem* file_system, const LogPositi
                                         const RecoveryOptions& options) {
   REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*file_system, options.directory));
   REPOTXN_RETURN_IF_ERROR(file_system->SyncDirectory(options.directory.Parent()));
-  REPOTXN_ASSIGN_OR_RETURN(std::vector<ScannedFile> files,
-                           ScanLog(file_system, options.directory));
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<ScannedFile> files, ScanLog(file_system, options.directory));
   REPOTXN_ASSIGN_OR_RETURN(RecoveryPlan plan, PlanRecovery(base, files));
   if (REPOTXN_PLANT("wal.drop_last_entry") && !plan.tail.empty() &&
       !plan.tail.back().entries.empty()) {

@@ -2,35 +2,40 @@
 //
 // Two parts: a pure decision over what was scanned, and the steps that carry it out.
 //
-// Decision (PlanRecovery). `base` is the position above which the log is needed (the low-water mark; durable by
-// itself).
-//   R1  Files count in the order of their numbers from the newest segment made by recovery on; older ones are
-//       superseded. Of these the scan starts at the last one that begins at or below base + 1.
-//   R2  Each following segment names its predecessor by number and salt, begins where that ended, and continues its
-//       chain. A segment that does not is kDataLoss: something between is missing.
-//   R3  The log ends at the first bad or missing record n. It is a *torn tail* when nothing proves that n was durable, and
-//       kDataLoss when something does. Proof: a later group of this life with durable_before >= n (or any later group
-//       when the bad record is a group's own: one group at a time is on its way), a segment header with durable LSN >= n,
-//       or base >= n. [A16, C106, C107]
+// Decision (PlanRecovery). `base` is the position above which the log is needed (the low-water
+// mark; durable by itself).
+//   R1  Files count in the order of their numbers, from the newest segment made by recovery on;
+//       older ones are superseded. Of these the scan starts at the last that begins at or below
+//       base + 1.
+//   R2  Each following segment names its predecessor by number and salt, begins where that ended,
+//       and continues its chain. One that does not is kDataLoss: something between is missing.
+//   R3  The log ends at the first bad or missing record n. It is a *torn tail* when nothing proves
+//       that n was durable, and kDataLoss when something does. Proof: a later group of this life
+//       with durable_before >= n, or any later group when the bad record is a group's own (one
+//       group at a time is on its way); a segment header with durable LSN >= n; base >= n.
+//       [A16, C106, C107]
 //   R4  At base the chain is base's; otherwise kDataLoss.
-//   R5  Without any valid header the log is empty, which is right for base = 0 only, and only when no file shows
-//       traces that a header was there.
-//   R6  A read error is neither an end nor damage: it is returned, nothing is changed, and the call may be repeated
-//       [C108]. So is kUnimplemented.
+//   R5  Without any valid header the log is empty, which is right for base = 0 only, and only when
+//       no file shows traces that a header was there.
+//   R6  A read error is neither an end nor damage: it is returned, nothing is changed, and the call
+//       may be repeated [C108]. So is kUnimplemented.
 //
 // Steps (RecoverLog). The valid tail is what is above base.
 //   1. Scan, past the page cache (an earlier process may have seen a sync fail), and decide.
-//                                                                     Die here: nothing has changed.
-//   2. Take a file with a number above all others, a fresh salt, and no valid header; sync the directory.
-//                                                                     Die here: a file without header; does not exist.
-//   3. Copy the valid tail into it, sync it.                          Die here: the same.
-//   4. Write its header, which supersedes everything from base + 1 on, and sync it.
-//          Die here: header not whole, the old segments count; whole, the new one counts. Both hold the same entries.
+//        Die here: nothing has changed.
+//   2. Take a file with a number above all others, a fresh salt, and no valid header; sync the
+//      directory.
+//        Die here: a file without a header; it does not exist.
+//   3. Copy the valid tail into it; sync it.
+//        Die here: the same.
+//   4. Write its header, which supersedes everything from base + 1 on; sync it.
+//        Die here: header not whole, the old segments count; whole, the new one counts. Both hold
+//        the same entries.
 //   5. Retire the older files: rename them to spare numbers or remove them; sync the directory.
-//          Die here: they are superseded already.
-// So each LSN has exactly one record that counts at every moment, running it again changes no entry, and a cut tail is
-// never appended to. A failure in 2 to 4 leaves the old segments as they were; the caller gives up (never a second sync
-// of the same file).
+//        Die here: they are superseded already.
+// So each LSN has exactly one record that counts at every moment, running it again changes no
+// entry, and a cut tail is never appended to. A failure in 2 to 4 leaves the old segments as they
+// were; the caller gives up (after a failed sync there is never a second one).
 #ifndef REPOTXN_WAL_RECOVERY_H_
 #define REPOTXN_WAL_RECOVERY_H_
 
@@ -71,7 +76,8 @@ struct RecoveryPlan {
 };
 
 // `files` sorted by number. Pure. Errors: kDataLoss, by the rules above.
-absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base, absl::Span<const ScannedFile> files);
+absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
+                                          absl::Span<const ScannedFile> files);
 
 struct RecoveryOptions {
   storage::StorePath directory;
@@ -88,12 +94,13 @@ struct RecoveredLog {
   uint64_t groups = 0;                // ordinal of the last group
   std::vector<ScannedEntry> entries;  // above base, by their place in the new segment
   LogPosition end;
-  std::vector<uint64_t> spares;       // files of segment_bytes without a valid header, ascending
-  uint64_t number_max = 0;            // newest number in use, spares included
-  int64_t torn_bytes = 0;             // reported, not an error
+  std::vector<uint64_t> spares;  // files of segment_bytes without a valid header, ascending
+  uint64_t number_max = 0;       // newest number in use, spares included
+  int64_t torn_bytes = 0;        // reported, not an error
 };
 
-// Makes the directory when it is absent. Errors: kDataLoss, kUnimplemented, those of the file system.
+// Makes the directory when it is absent. Errors: kDataLoss, kUnimplemented, those of the file
+// system.
 absl::StatusOr<RecoveredLog> RecoverLog(storage::FileSystem* file_system, const LogPosition& base,
                                         const RecoveryOptions& options);
 
@@ -101,9 +108,10 @@ absl::StatusOr<RecoveredLog> RecoverLog(storage::FileSystem* file_system, const 
 absl::StatusOr<std::vector<ScannedFile>> ScanLog(storage::FileSystem* file_system,
                                                  const storage::StorePath& directory);
 
-// Makes a zero-filled, synced file of `bytes`; the directory is the caller's to sync. Appending with fdatasync is three
-// times as fast in a file whose blocks have been written before.
-absl::Status MakeZeroFilled(storage::FileSystem* file_system, const storage::StorePath& path, int64_t bytes);
+// Makes a zero-filled, synced file of `bytes`; the directory is the caller's to sync. Appending
+// with fdatasync is three times as fast in a file whose blocks have been written before.
+absl::Status MakeZeroFilled(storage::FileSystem* file_system, const storage::StorePath& path,
+                            int64_t bytes);
 
 }  // namespace repotxn::wal
 

@@ -64,7 +64,8 @@ absl::Status CheckLink(const ScannedFile& previous, const ScannedFile& next) {
   return absl::OkStatus();
 }
 
-// R3, for the last segment: whether something proves that the record which would be next was durable.
+// R3, for the last segment: whether something proves that the record which would be next was
+// durable.
 bool IsProvablyDurable(const LogPosition& base, const ScannedFile& last) {
   if (REPOTXN_PLANT("wal.accept_torn_tail")) return false;
   const Lsn n = last.scan.next_lsn;
@@ -98,9 +99,8 @@ RecoveryPlan::Source SourceAbove(const LogPosition& base, const ScannedFile& fil
 
 absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
                                           absl::Span<const ScannedFile> files) {
-  REPOTXN_DCHECK(std::is_sorted(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    return a.number < b.number;
-  }));
+  REPOTXN_DCHECK(std::is_sorted(files.begin(), files.end(),
+                                [](const auto& a, const auto& b) { return a.number < b.number; }));
   RecoveryPlan plan;
   plan.end = base;
   for (const ScannedFile& file : files) {

@@ -69,7 +69,8 @@ GroupHeader LoadGroup(absl::string_view bytes) {
 
 // Whether a frame of this kind of record stands at the beginning of `bytes`.
 bool HasFrame(absl::string_view bytes, uint64_t salt) {
-  return bytes.size() >= kFrameBytes && Load32(bytes, 0) == kRecordMagic && Load64(bytes, 8) == salt;
+  return bytes.size() >= kFrameBytes && Load32(bytes, 0) == kRecordMagic &&
+         Load64(bytes, 8) == salt;
 }
 
 // Reads what stands at `offset`. A record that is not valid is kNone.
@@ -154,9 +155,9 @@ class Scanner {
   absl::StatusOr<bool> TakeEntry(const RecordAt& record) {
     const EntryHeader& entry = record.entry;
     const int64_t entry_bytes = kEntryHeaderBytes + entry.body_bytes + entry.dropped_bytes;
-    REPOTXN_ASSIGN_OR_RETURN(const absl::string_view bytes,
-                             window_->View(scan_.end_offset + kRecordFrameBytes,
-                                           static_cast<size_t>(entry_bytes)));
+    REPOTXN_ASSIGN_OR_RETURN(
+        const absl::string_view bytes,
+        window_->View(scan_.end_offset + kRecordFrameBytes, static_cast<size_t>(entry_bytes)));
     if (bytes.size() != static_cast<size_t>(entry_bytes)) return false;
     if (entry.lsn != scan_.next_lsn || entry.chain != ContinueChain(scan_.chain, bytes) ||
         !PartsMatch(entry, bytes.substr(kEntryBytes))) {
@@ -253,11 +254,11 @@ absl::StatusOr<SegmentHeader> DecodeSegmentHeader(absl::string_view bytes, uint6
   REPOTXN_ASSIGN_OR_RETURN(header.previous_chain, ChainChecksum::FromBytes(bytes.substr(64, 16)));
   header.previous_number = Load64(bytes, 80);
   header.previous_salt = Load64(bytes, 88);
-  const bool kind_is_right = header.is_recovered()
-                                 ? header.supersedes_from == header.first_lsn &&
-                                       header.previous_number == 0 && header.previous_salt == 0
-                                 : header.previous_number != 0 &&
-                                       header.durable_lsn.Next() == header.first_lsn;
+  const bool kind_is_right =
+      header.is_recovered()
+          ? header.supersedes_from == header.first_lsn && header.previous_number == 0 &&
+                header.previous_salt == 0
+          : header.previous_number != 0 && header.durable_lsn.Next() == header.first_lsn;
   if (Load32(bytes, 8) != kSegmentFormatLevel || Load32(bytes, 12) != 0 ||
       header.first_lsn == Lsn::Zero() || !kind_is_right ||
       !IsZeroFilled(bytes, kHeaderChecksumAt + 8, static_cast<size_t>(kSegmentHeaderBytes))) {

@@ -22,7 +22,8 @@ class SegmentWindow {
   SegmentWindow(const storage::ReadableFile* file, int64_t file_bytes, int64_t read_bytes = 1 << 20)
       : file_(file), file_bytes_(file_bytes), read_bytes_(read_bytes) {}
 
-  // Up to `bytes` bytes from `offset` on; fewer only at the end of the file. Valid until the next call.
+  // Up to `bytes` bytes from `offset` on; fewer only at the end of the file. Valid until the next
+  // call.
   absl::StatusOr<absl::string_view> View(int64_t offset, size_t bytes);
   int64_t file_bytes() const { return file_bytes_; }
   int64_t read_bytes() const { return read_bytes_; }
@@ -35,7 +36,8 @@ class SegmentWindow {
   int64_t start_ = 0;  // offset of the buffer in the file
 };
 
-// Calls `found` for every multiple of 8 at or behind `from` at which `magic` stands; stops at its first error.
+// Calls `found` for every multiple of 8 at or behind `from` at which `magic` stands; stops at its
+// first error.
 absl::Status ForEachRecordMagic(SegmentWindow* window, int64_t from, uint32_t magic,
                                 const std::function<absl::Status(int64_t offset)>& found);
 
