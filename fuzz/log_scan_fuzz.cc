@@ -1,7 +1,8 @@
-// Segments: any bytes are scanned within their bounds, and every entry that a scan reports can be read back.
+// Segments: any bytes are scanned within their bounds, and every entry that a scan reports can be
+// read back.
 //
-// The first 4 KiB may be a valid header; when they are not, the input is scanned as if a fixed one stood there, so that
-// records are reached without guessing a checksum.
+// The first 4 KiB may be a valid header; when they are not, the input is scanned as if a fixed one
+// stood there, so that records are reached without guessing a checksum.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -12,7 +12,8 @@ absl::string_view HeaderOf(const SealedEntry& entry) {
   return absl::string_view(entry.header.data(), entry.header.size());
 }
 
-// Goal: an entry says the same on every node, and neither its header nor its parts can change unnoticed.
+// Goal: an entry says the same on every node, and neither its header nor its parts can change
+// unnoticed.
 TEST(EntryCodecTest, KeepsEntryWithDroppedList) {
   const std::vector<DroppedRef> dropped = {{IdOf<RepositoryId>(3), "refs/heads/a"}};
   const SealedEntry sealed =

@@ -38,11 +38,12 @@ class LocalWorld : public ReplicatorWorld {
   std::vector<std::unique_ptr<FaultFileSystem>> old_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Local, ReplicatorConformance,
-                         ::testing::Values(ReplicatorWorldFactory(
-                             [] { return std::unique_ptr<ReplicatorWorld>(new LocalWorld); })));
+INSTANTIATE_TEST_SUITE_P(Local, ReplicatorConformance, ::testing::Values(ReplicatorWorldFactory([] {
+                           return std::unique_ptr<ReplicatorWorld>(new LocalWorld);
+                         })));
 
-// Goal: a group is one write and one sync; space never runs out after a reservation; a failure is final.
+// Goal: a group is one write and one sync; space never runs out after a reservation; a failure is
+// final.
 class LocalReplicatorTest : public ::testing::Test {
  protected:
   LocalReplicatorTest() : fs_(&memory_) {}
@@ -72,8 +73,8 @@ class LocalReplicatorTest : public ::testing::Test {
 };
 
 TEST_F(LocalReplicatorTest, RefusesOptionsOutOfRange) {
-  for (const int64_t bytes : {int64_t{0}, kSegmentBytesMin - 4096, kSegmentBytesMin + 1,
-                              kSegmentBytesMax + 4096}) {
+  for (const int64_t bytes :
+       {int64_t{0}, kSegmentBytesMin - 4096, kSegmentBytesMin + 1, kSegmentBytesMax + 4096}) {
     LocalReplicator::Options options;
     options.segment_bytes = bytes;
     EXPECT_THAT(LocalReplicator::Create(&fs_, {}, options),
@@ -95,7 +96,8 @@ TEST_F(LocalReplicatorTest, WritesAGroupWithOneWriteAndOneSync) {
   EXPECT_EQ(fs_.CallCount(FileOperation::kSync), syncs + 1);
 }
 
-// L2, hard case A18: whatever was reserved finds its place, in any grouping; the refusal comes before.
+// L2, hard case A18: whatever was reserved finds its place, in any grouping; the refusal comes
+// before.
 TEST_F(LocalReplicatorTest, ReservedEntriesAlwaysFindTheirPlace) {
   ASSERT_OK(log_->PrepareSpace());
   std::vector<SealedEntry> reserved;
@@ -138,7 +140,8 @@ TEST_F(LocalReplicatorTest, RefusesRecordAboveAQuarterOfASegment) {
               StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-// Field case C017: an error of any call of a commit is never success; afterwards the entry is there or it is not.
+// Field case C017: an error of any call of a commit is never success; afterwards the entry is there
+// or it is not.
 TEST_F(LocalReplicatorTest, NoFailedCallOfACommitIsTakenForSuccess) {
   for (const FileOperation operation : {FileOperation::kWriteAt, FileOperation::kSync}) {
     MemoryFileSystem memory;
@@ -271,7 +274,8 @@ class PlantedLogBugTest : public LocalReplicatorTest {
       rule.later_syncs_lie = true;
       fs.AddRule(rule);
     }
-    if (AppendGroup(log.get(), SealRun({}, 1, tail->epoch)) != AppendOutcome::kCommitted) return true;
+    if (AppendGroup(log.get(), SealRun({}, 1, tail->epoch)) != AppendOutcome::kCommitted)
+      return true;
     const auto after = memory.CrashClone({CrashSurvival::kNothing});
     const auto reopened = OpenLog(after.get());
     const auto found = reopened->Acquire();

@@ -13,7 +13,8 @@
 namespace repotxn::wal {
 namespace {
 
-// Remembers the groups that it gets; what happens while one is on its way, and how it ends, is the test's.
+// Remembers the groups that it gets; what happens while one is on its way, and how it ends, is the
+// test's.
 class ScriptedReplicator : public Replicator {
  public:
   absl::StatusOr<LogTail> Acquire() override { return LogTail{}; }
@@ -63,8 +64,8 @@ class ScriptedReplicator : public Replicator {
   };
 };
 
-// Goal: LSN order is queue order; who waits together shares an append; a failure reaches everybody with the right
-// outcome. Deterministic: one thread, unless the name says otherwise.
+// Goal: LSN order is queue order; who waits together shares an append; a failure reaches everybody
+// with the right outcome. Deterministic: one thread, unless the name says otherwise.
 class LogQueueTest : public ::testing::Test {
  protected:
   LogQueue& Queue(LogQueue::Options options = {}) {
@@ -263,7 +264,8 @@ TEST_F(LogQueueTest, AnswerBeforeSyncIsNoticed) {
   EXPECT_EQ(outcome_of_failed_group(), AppendOutcome::kCommitted);
 }
 
-// Threads: leadership passes on, nobody is forgotten, and the log holds every answered entry in LSN order.
+// Threads: leadership passes on, nobody is forgotten, and the log holds every answered entry in LSN
+// order.
 TEST(LogQueueThreadsTest, ManyCommittersShareSyncsAndLoseNothing) {
   constexpr int kThreads = 8;
   constexpr int kCommits = 60;

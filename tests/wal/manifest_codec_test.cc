@@ -60,8 +60,8 @@ Manifest FullManifest() {
   return m;
 }
 
-// Goal: one manifest, one encoding, and nothing else accepted. Fails when an operation or field is forgotten on either
-// side, or when damage or a newer form passes.
+// Goal: one manifest, one encoding, and nothing else accepted. Fails when an operation or field is
+// forgotten on either side, or when damage or a newer form passes.
 TEST(ManifestCodecTest, KeepsEveryOperationAndNote) {
   const Manifest manifest = FullManifest();
 

@@ -18,7 +18,8 @@ FaultRule FaultOnSync(FileOperation operation) {
   return rule;
 }
 
-// Goal: what Seal() returned OK for is there after a power cut, content and name; what it did not is nobody's loss.
+// Goal: what Seal() returned OK for is there after a power cut, content and name; what it did not
+// is nobody's loss.
 class PayloadStoreTest : public ::testing::Test {
  protected:
   PayloadStoreTest() : fs_(&memory_), store_(&fs_) {}
@@ -52,8 +53,8 @@ TEST_F(PayloadStoreTest, SealedFilesSurviveAPowerCut) {
   ASSERT_OK(staged->Seal());
 
   for (uint64_t seed = 0; seed < 8; ++seed) {
-    const auto after = memory_.CrashClone(
-        {seed == 0 ? CrashSurvival::kNothing : CrashSurvival::kRandom, seed});
+    const auto after =
+        memory_.CrashClone({seed == 0 ? CrashSurvival::kNothing : CrashSurvival::kRandom, seed});
     PayloadStore reopened(after.get());
     EXPECT_OK(reopened.Verify(id_, file)) << seed;
   }
@@ -93,8 +94,8 @@ TEST_F(PayloadStoreTest, ListsTransactionsAndIgnoresOtherNames) {
   ASSERT_OK(store_.Create(id_));
   ASSERT_OK(memory_.MakeDirectory(StorePath::Literal("payload/poisoned")));
 
-  EXPECT_THAT(store_.List(), testing::IsOkAndHolds(
-                                 std::vector<TransactionId>{id_, IdOf<TransactionId>(2)}));
+  EXPECT_THAT(store_.List(),
+              testing::IsOkAndHolds(std::vector<TransactionId>{id_, IdOf<TransactionId>(2)}));
   EXPECT_OK(store_.Remove(id_));
   EXPECT_OK(store_.Remove(id_));
   EXPECT_THAT(store_.List(),

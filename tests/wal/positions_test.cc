@@ -21,7 +21,8 @@ Positions Sample() {
   return positions;
 }
 
-// Goal: the log goes no further than what every durable position allows [B15], and a consumer cannot pin it for ever.
+// Goal: the log goes no further than what every durable position allows [B15], and a consumer
+// cannot pin it for ever.
 TEST(PositionsTest, LowWaterMarkIsTheOldestOfAppliedAndConsumers) {
   Positions positions = Sample();
 

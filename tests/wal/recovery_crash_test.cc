@@ -38,9 +38,10 @@ absl::StatusOr<std::vector<std::string>> RecoveredBytes(storage::FileSystem* fs,
   return entries;
 }
 
-// Goal: crashes at every mutating call, of appending and of recovery itself, with everything, nothing or a torn part of
-// what was not synced surviving. Fails when an acknowledged entry is lost, an entry appears twice or changed, or
-// recovery after a crash inside recovery decides differently [A15, P7].
+// Goal: crashes at every mutating call, of appending and of recovery itself, with everything,
+// nothing or a torn part of what was not synced surviving. Fails when an acknowledged entry is
+// lost, an entry appears twice or changed, or recovery after a crash inside recovery decides
+// differently [A15, P7].
 class LogCrashTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -62,7 +63,8 @@ class LogCrashTest : public ::testing::Test {
   uint64_t acknowledged_ = 0;
 };
 
-// Field cases C013 and C014: what was answered survives, and each entry is there whole or not at all.
+// Field cases C013 and C014: what was answered survives, and each entry is there whole or not at
+// all.
 TEST_F(LogCrashTest, KeepsEveryAcknowledgedEntryAtEveryCrashPoint) {
   struct Clone {
     std::unique_ptr<MemoryFileSystem> fs;
@@ -99,7 +101,8 @@ TEST_F(LogCrashTest, KeepsEveryAcknowledgedEntryAtEveryCrashPoint) {
   EXPECT_GT(torn, 0);
 }
 
-// Hard cases A15, P7: recovery that dies anywhere and runs again finds the same entries, byte for byte.
+// Hard cases A15, P7: recovery that dies anywhere and runs again finds the same entries, byte for
+// byte.
 TEST_F(LogCrashTest, RecoveryThatDiesAnywhereDecidesTheSameAgain) {
   const auto log = OpenLog(&fs_);
   ASSERT_OK_AND_ASSIGN(const LogTail tail, log->Acquire());
@@ -122,7 +125,8 @@ TEST_F(LogCrashTest, RecoveryThatDiesAnywhereDecidesTheSameAgain) {
     ASSERT_GE(expected.size(), 4u);
     std::vector<std::unique_ptr<MemoryFileSystem>> clones;
     start->SetMutationHook([&](int64_t, absl::string_view, const StorePath&) {
-      for (const CrashOptions& options : CrashVariants()) clones.push_back(start->CrashClone(options));
+      for (const CrashOptions& options : CrashVariants())
+        clones.push_back(start->CrashClone(options));
     });
     EXPECT_THAT(RecoveredBytes(start.get(), base), testing::IsOkAndHolds(expected));
     start->SetMutationHook(nullptr);
@@ -135,7 +139,8 @@ TEST_F(LogCrashTest, RecoveryThatDiesAnywhereDecidesTheSameAgain) {
   EXPECT_GT(crashes, 100);
 }
 
-// Field case C019, hard case A15: the process dies, not the machine; what recovery then tells must outlive a power cut.
+// Field case C019, hard case A15: the process dies, not the machine; what recovery then tells must
+// outlive a power cut.
 TEST_F(LogCrashTest, WhatRecoveryToldSurvivesThePowerCutAfterIt) {
   const auto log = OpenLog(&fs_);
   ASSERT_OK_AND_ASSIGN(const LogTail tail, log->Acquire());
@@ -163,7 +168,8 @@ TEST_F(LogCrashTest, WhatRecoveryToldSurvivesThePowerCutAfterIt) {
   EXPECT_EQ(NumbersOf(after, Lsn(1)), NumbersOf(before, Lsn(1)));
 }
 
-// Hard case A17: entries cut as torn never come back, though the same client repeats the same bytes.
+// Hard case A17: entries cut as torn never come back, though the same client repeats the same
+// bytes.
 TEST_F(LogCrashTest, CutEntriesNeverComeBack) {
   const auto log = OpenLog(&fs_);
   ASSERT_OK_AND_ASSIGN(const LogTail tail, log->Acquire());
@@ -187,9 +193,9 @@ TEST_F(LogCrashTest, CutEntriesNeverComeBack) {
   ASSERT_OK_AND_ASSIGN(const LogTail after_cut, reopened->Acquire());
   ASSERT_EQ(after_cut.last, Lsn(1));
   EXPECT_GT(reopened->torn_bytes(), 0);
-  // The client repeats entry 2 with the very same bytes; entry 3 of the cut tail would continue its chain.
-  ASSERT_EQ(AppendGroup(reopened.get(),
-                        SealRun({after_cut.last, after_cut.chain}, 1, tail.epoch)),
+  // The client repeats entry 2 with the very same bytes; entry 3 of the cut tail would continue its
+  // chain.
+  ASSERT_EQ(AppendGroup(reopened.get(), SealRun({after_cut.last, after_cut.chain}, 1, tail.epoch)),
             AppendOutcome::kCommitted);
 
   const auto last_open = OpenLog(torn.get());

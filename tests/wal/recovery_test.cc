@@ -33,8 +33,8 @@ Current CurrentSegment(storage::FileSystem* fs) {
   return current;
 }
 
-// Goal: an ordinary power cut never keeps a store shut, and damage to what was durable never passes for one. Each
-// test writes a log through the replicator, hurts it, and recovers.
+// Goal: an ordinary power cut never keeps a store shut, and damage to what was durable never passes
+// for one. Each test writes a log through the replicator, hurts it, and recovers.
 class RecoveryTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -118,7 +118,8 @@ TEST_F(RecoveryTest, OpensWhereverTheLastRecordIsCut) {
   }
 }
 
-// Every bit pattern of damage to a small log: never a wrong entry, never the loss of a provably durable one.
+// Every bit pattern of damage to a small log: never a wrong entry, never the loss of a provably
+// durable one.
 TEST_F(RecoveryTest, NoDamagedByteLosesDurableEntriesOrAddsWrongOnes) {
   Write({2, 1, 2});
   const Current current = CurrentSegment(&fs_);

@@ -39,7 +39,8 @@ class ReplicatorConformance : public ::testing::TestWithParam<ReplicatorWorldFac
   }
   AppendOutcome Append(size_t entries) {
     auto run = SealRun({tail_.last, tail_.chain}, entries, tail_.epoch);
-    const LogPosition last = run.empty() ? LogPosition{tail_.last, tail_.chain} : PositionOf(run.back());
+    const LogPosition last =
+        run.empty() ? LogPosition{tail_.last, tail_.chain} : PositionOf(run.back());
     const AppendOutcome outcome = AppendGroup(replicator_.get(), std::move(run));
     if (outcome == AppendOutcome::kCommitted) {
       tail_.last = last.lsn;

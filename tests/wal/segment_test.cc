@@ -88,8 +88,7 @@ TEST_F(SegmentTest, HeaderWithAnyByteChangedDoesNotExist) {
     damaged[i] = static_cast<char>(damaged[i] ^ 0x20);
     EXPECT_THAT(DecodeSegmentHeader(View(damaged), 4), StatusIs(absl::StatusCode::kNotFound)) << i;
   }
-  EXPECT_THAT(DecodeSegmentHeader(View(bytes.substr(1)), 4),
-              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(DecodeSegmentHeader(View(bytes.substr(1)), 4), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(SegmentTest, NamesAreCanonicalNumbers) {
@@ -141,9 +140,11 @@ TEST_F(SegmentTest, IgnoresGhostsOfAnotherLife) {
   ghost.Group(1).Group(1);
   SegmentBuilder fresh(new_life);
   fresh.Group(1);
-  // The new life wrote the first group only; the second of the old one follows with the right LSN and chain.
+  // The new life wrote the first group only; the second of the old one follows with the right LSN
+  // and chain.
   std::string file = ghost.File();
-  file.replace(0, static_cast<size_t>(fresh.end()), fresh.File().substr(0, static_cast<size_t>(fresh.end())));
+  file.replace(0, static_cast<size_t>(fresh.end()),
+               fresh.File().substr(0, static_cast<size_t>(fresh.end())));
 
   ASSERT_OK_AND_ASSIGN(const SegmentScan scan, Scan(file, new_life));
 

@@ -1,4 +1,5 @@
-// What the tests of the log share: small entries, a log on a file system in memory, and readers of all of it.
+// What the tests of the log share: small entries, a log on a file system in memory, and readers of
+// all of it.
 #ifndef REPOTXN_TESTS_WAL_WAL_FIXTURES_H_
 #define REPOTXN_TESTS_WAL_WAL_FIXTURES_H_
 
@@ -44,8 +45,8 @@ inline Manifest ManifestOf(uint64_t n, size_t value_bytes = 20) {
   Manifest manifest;
   manifest.transaction_id = IdOf<TransactionId>(n);
   manifest.created_at = absl::FromUnixSeconds(1'700'000'000) + absl::Nanoseconds(n);
-  manifest.operations.push_back(
-      PutKey{7, "key-" + std::to_string(n), std::string(value_bytes, static_cast<char>('a' + n % 26))});
+  manifest.operations.push_back(PutKey{7, "key-" + std::to_string(n),
+                                       std::string(value_bytes, static_cast<char>('a' + n % 26))});
   return manifest;
 }
 
@@ -76,7 +77,8 @@ inline LocalReplicator::Options SmallLog() {
   return options;
 }
 
-inline std::unique_ptr<LocalReplicator> OpenLog(storage::FileSystem* fs, const LogPosition& base = {},
+inline std::unique_ptr<LocalReplicator> OpenLog(storage::FileSystem* fs,
+                                                const LogPosition& base = {},
                                                 LocalReplicator::Options options = SmallLog()) {
   absl::StatusOr<std::unique_ptr<LocalReplicator>> log =
       LocalReplicator::Create(fs, base, std::move(options));
@@ -105,8 +107,7 @@ inline absl::StatusOr<std::vector<DecodedEntry>> ReadAll(Replicator* log, Lsn fr
 
 // All segment files, with what was found in them.
 inline std::vector<ScannedFile> ScannedFiles(storage::FileSystem* fs) {
-  absl::StatusOr<std::vector<ScannedFile>> files =
-      ScanLog(fs, storage::StorePath::Literal("log"));
+  absl::StatusOr<std::vector<ScannedFile>> files = ScanLog(fs, storage::StorePath::Literal("log"));
   EXPECT_OK(files);
   return *std::move(files);
 }
@@ -121,7 +122,8 @@ inline FaultRule FaultAt(FileOperation operation, int64_t occurrence = 1) {
   return rule;
 }
 
-// The transaction numbers of the entries, checked to be dense from `from` on and to carry their own manifests.
+// The transaction numbers of the entries, checked to be dense from `from` on and to carry their own
+// manifests.
 inline std::vector<uint64_t> NumbersOf(const std::vector<DecodedEntry>& entries, Lsn from) {
   std::vector<uint64_t> numbers;
   for (const DecodedEntry& entry : entries) {
