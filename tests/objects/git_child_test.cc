@@ -131,7 +131,7 @@ TEST_F(GitChildTest, SeesNothingOfTheCallersEnvironment) {
 TEST_F(GitChildTest, DangerousSettingsOfTheRepositoryHaveNoEffect) {
   git_.Run(
       "cd r.git\n"
-      "mkdir hooks; echo \"touch $PWD/../hook-ran\" > trap.sh; chmod +x trap.sh\n"
+      "mkdir -p hooks; echo \"touch $PWD/../hook-ran\" > trap.sh; chmod +x trap.sh\n"
       "for hook in update pre-receive post-update reference-transaction; do\n"
       "  cp trap.sh hooks/$hook; done\n"
       "git config core.hooksPath $PWD/hooks\n"
