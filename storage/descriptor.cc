@@ -106,7 +106,11 @@ absl::StatusOr<size_t> WriteSomeDescriptor(int fd, absl::string_view data) {
   NoSigpipe no_sigpipe;
   while (true) {
     const ssize_t put = write(fd, data.data(), data.size());
-    if (put >= 0) return static_cast<size_t>(put);
+    if (put >= 0) {
+      // A pipe whose reader goes while part is written says so by the signal alone.
+      if (static_cast<size_t>(put) < data.size()) no_sigpipe.Raised();
+      return static_cast<size_t>(put);
+    }
     const int error = errno;
     if (error == EAGAIN) return 0;
     if (error == EINTR) continue;
