@@ -114,6 +114,8 @@ class Scanner {
     scan_.next_lsn = header.first_lsn;
     scan_.chain = header.previous_chain;
     scan_.end_offset = kSegmentHeaderBytes;
+    // Ordinal 1 is that of copies, of which there may be none or many.
+    last_ordinal_ = header.is_recovered() ? 1 : 0;
   }
 
   absl::StatusOr<SegmentScan> Run() {
