@@ -1,6 +1,5 @@
 #include "cli/catalogue_check.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "storage/status_macros.h"
+#include "storage/store_path.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -19,17 +20,11 @@ using storage::StorePath;
 
 constexpr absl::string_view kCheck = "catalogue";
 
-StorePath Repositories() { return StorePath::Literal("repositories"); }
-
-// "@id/<aa>/<id>.git"
-std::string IdPath(const RepositoryId& id) {
-  const std::string hex = id.ToHex();
-  return absl::StrCat("@id/", hex.substr(0, 2), "/", hex, ".git");
-}
+using txn::layout::Repositories;
 
 // What is on disk below repositories/.
 struct Tree {
-  std::set<std::string> directories;         // "@id/<aa>/<id>.git"
+  std::set<std::string> directories;         // paths of the store
   std::map<std::string, std::string> links;  // path without ".git" -> target
 };
 
@@ -51,7 +46,7 @@ absl::Status ReadIdDirectories(storage::FileSystem& fs, Tree& tree, Findings& fi
     REPOTXN_ASSIGN_OR_RETURN(const auto entries, ListOrNothing(fs, ids / fan.name));
     for (const DirectoryEntry& entry : entries) {
       if (entry.kind == FileKind::kDirectory) {
-        tree.directories.insert(absl::StrCat("@id/", fan.name, "/", entry.name));
+        tree.directories.insert((ids / fan.name / entry.name).text());
       } else {
         findings.Add(kCheck, (ids / fan.name / entry.name).text(), "no repository directory");
       }
@@ -86,16 +81,17 @@ absl::Status ReadGroup(storage::FileSystem& fs, const std::string& group, int de
 // One row against the tree; takes what belongs to it out of the tree.
 void MatchRow(const txn::RepositoryInfo& row, Tree& tree, Findings& findings) {
   findings.Looked(kCheck);
-  if (tree.directories.erase(IdPath(row.id)) == 0) {
-    findings.Add(kCheck, row.path,
-                 absl::StrCat("has no directory ", RepositoryDirectory(row.id).text()));
+  const StorePath directory = txn::layout::RepositoryDirectory(row.id);
+  if (tree.directories.erase(directory.text()) == 0) {
+    findings.Add(kCheck, row.path, absl::StrCat("has no directory ", directory.text()));
   }
   const auto link = tree.links.find(row.path);
   if (link == tree.links.end()) {
     findings.Add(kCheck, row.path, absl::StrCat("has no symlink repositories/", row.path, ".git"));
     return;
   }
-  if (const std::string expected = ExpectedLinkTarget(row.path, row.id); link->second != expected) {
+  if (const std::string expected = txn::layout::RepositoryLinkTarget(row.path, row.id);
+      link->second != expected) {
     findings.Add(kCheck, row.path,
                  absl::StrCat("its symlink leads to ", link->second, " instead of ", expected));
   }
@@ -103,15 +99,6 @@ void MatchRow(const txn::RepositoryInfo& row, Tree& tree, Findings& findings) {
 }
 
 }  // namespace
-
-StorePath RepositoryDirectory(const RepositoryId& id) { return Repositories() / IdPath(id); }
-
-std::string ExpectedLinkTarget(const std::string& path, const RepositoryId& id) {
-  std::string target;
-  for (auto groups = std::count(path.begin(), path.end(), '/'); groups > 0; --groups)
-    target += "../";
-  return target + IdPath(id);
-}
 
 absl::Status CheckCatalogue(storage::FileSystem& fs, const std::vector<txn::RepositoryInfo>& rows,
                             Findings& findings) {

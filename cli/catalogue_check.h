@@ -5,23 +5,14 @@
 #ifndef REPOTXN_CLI_CATALOGUE_CHECK_H_
 #define REPOTXN_CLI_CATALOGUE_CHECK_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "cli/findings.h"
 #include "storage/file_system.h"
-#include "storage/store_path.h"
 #include "txn/transaction.h"
 
 namespace repotxn::cli {
-
-// Directory of a repository: repositories/@id/<aa>/<id>.git.
-storage::StorePath RepositoryDirectory(const RepositoryId& id);
-
-// Text that the symlink repositories/<path>.git must hold: as many "../" as `path` has groups, then
-// @id/<aa>/<id>.git.
-std::string ExpectedLinkTarget(const std::string& path, const RepositoryId& id);
 
 // Compares both ways: every row has its directory and its symlink; every directory below @id and
 // every symlink belongs to a row; a directory outside @id is a group, so it holds only groups and

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -36,7 +37,7 @@ absl::Status CheckEmpty(storage::FileSystem& fs, absl::string_view directory,
 }  // namespace
 
 absl::StatusOr<bool> WasClosedCleanly(storage::FileSystem& fs) {
-  return storage::Exists(fs, StorePath::Literal("CLEAN"));
+  return storage::Exists(fs, txn::layout::CleanMarker());
 }
 
 absl::Status CheckLayout(storage::FileSystem& fs, Findings& findings) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
+#include "txn/layout.h"
 #include "wal/entry_codec.h"
 #include "wal/recovery.h"
 #include "wal/segment.h"
@@ -43,8 +44,8 @@ wal::LogPosition FirstPosition(const std::vector<wal::ScannedFile>& files) {
 // Body of an entry whose manifest is a payload file; empty optional when the file is gone, which it
 // is after the checkpoint that covers the entry.
 absl::StatusOr<std::string> PayloadBody(storage::FileSystem& fs, const wal::EntryHeader& header) {
-  const StorePath path = StorePath::Literal("payload") / header.transaction_id.ToHex() /
-                         absl::StrCat(header.payload_index);
+  const StorePath path =
+      txn::layout::Payload() / header.transaction_id.ToHex() / absl::StrCat(header.payload_index);
   return storage::ReadFile(fs, path);
 }
 
@@ -68,7 +69,7 @@ absl::Status CheckEntry(storage::FileSystem& fs, const storage::ReadableFile& fi
 
 absl::Status CheckEntries(storage::FileSystem& fs, const wal::RecoveryPlan::Source& source,
                           uint64_t salt, Findings& findings) {
-  const StorePath path = StorePath::Literal("log") / wal::SegmentFileName(source.number);
+  const StorePath path = txn::layout::Log() / wal::SegmentFileName(source.number);
   REPOTXN_ASSIGN_OR_RETURN(const auto file, fs.OpenForRead(path));
   for (const wal::ScannedEntry& entry : source.entries) {
     findings.Looked(kCheck);
@@ -88,7 +89,7 @@ absl::Status CheckEntries(storage::FileSystem& fs, const wal::RecoveryPlan::Sour
 absl::StatusOr<LogSummary> CheckLog(storage::FileSystem& fs, Findings& findings) {
   LogSummary summary;
   findings.Looked(kCheck, 0);
-  const auto scanned = wal::ScanLog(&fs, StorePath::Literal("log"));
+  const auto scanned = wal::ScanLog(&fs, txn::layout::Log());
   if (IsDamage(scanned.status())) {
     findings.Add(kCheck, "log", scanned.status().message());
     return summary;
@@ -107,6 +108,7 @@ absl::StatusOr<LogSummary> CheckLog(storage::FileSystem& fs, Findings& findings)
   }
   REPOTXN_RETURN_IF_ERROR(plan.status());
   summary.torn_bytes = plan->torn_bytes;
+  summary.end = plan->end;
   for (const wal::RecoveryPlan::Source& source : plan->tail) {
     summary.entries += static_cast<int64_t>(source.entries.size());
     REPOTXN_RETURN_IF_ERROR(CheckEntries(fs, source, salts[source.number], findings));
@@ -116,6 +118,21 @@ absl::StatusOr<LogSummary> CheckLog(storage::FileSystem& fs, Findings& findings)
     summary.last_lsn = plan->end.lsn.value();
   }
   return summary;
+}
+
+absl::Status CheckLogEnd(storage::FileSystem& fs, const LogSummary& log, Findings& findings) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::string clean,
+                           storage::ReadFile(fs, txn::layout::CleanMarker(), 4096));
+  const std::string found =
+      absl::StrCat("lsn ", log.end.lsn.value(), "\nchain ", log.end.chain.ToHex(), "\n");
+  if (clean != found) {
+    findings.Add(kCheck, "log",
+                 absl::StrCat("ends at LSN ", log.end.lsn.value(),
+                              ", which is not where the clean close left it"));
+  }
+  if (log.torn_bytes > 0)
+    findings.Add(kCheck, "log", "has a torn tail although it was closed cleanly");
+  return absl::OkStatus();
 }
 
 }  // namespace repotxn::cli

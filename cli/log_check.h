@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "cli/findings.h"
 #include "storage/file_system.h"
+#include "wal/entry_codec.h"
 
 namespace repotxn::cli {
 
@@ -24,6 +25,7 @@ struct LogSummary {
   int64_t entries = 0;
   uint64_t first_lsn = 0;  // 0 when no entry is retained
   uint64_t last_lsn = 0;
+  wal::LogPosition end;    // newest entry, retained or not
   int64_t torn_bytes = 0;  // bytes behind the last valid group that a torn write left
 };
 
@@ -31,6 +33,10 @@ struct LogSummary {
 //
 // Errors: only those of reading the files.
 absl::StatusOr<LogSummary> CheckLog(storage::FileSystem& fs, Findings& findings);
+
+// Whether the log of a cleanly closed store ends where CLEAN says. A log that ends earlier has lost
+// answered entries, however whole it looks; a torn tail cannot be there either.
+absl::Status CheckLogEnd(storage::FileSystem& fs, const LogSummary& log, Findings& findings);
 
 }  // namespace repotxn::cli
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "cli/catalogue_check.h"
 #include "objects/git_child.h"
 #include "storage/status_macros.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -176,7 +176,8 @@ void CompareRefListings(const std::string& repository, const std::string& seen_b
 absl::Status CheckRepository(storage::FileSystem& fs, txn::Store& store,
                              const txn::RepositoryInfo& row, Findings& findings) {
   REPOTXN_RETURN_IF_ERROR(CheckRepositoryFiles(fs, row, findings));
-  REPOTXN_ASSIGN_OR_RETURN(std::string absolute, fs.AbsolutePath(RepositoryDirectory(row.id)));
+  REPOTXN_ASSIGN_OR_RETURN(std::string absolute,
+                           fs.AbsolutePath(txn::layout::RepositoryDirectory(row.id)));
   const GitRunner git(std::move(absolute), store.lock_descriptor());
   REPOTXN_RETURN_IF_ERROR(CheckFsck(git, row.path, findings));
   const auto seen_by_git = ListingOfGit(git);

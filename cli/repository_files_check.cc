@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "cli/catalogue_check.h"
 #include "cli/repository_check.h"
 #include "storage/status_macros.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -147,7 +147,7 @@ absl::Status CheckAlternates(storage::FileSystem& fs, const StorePath& repositor
 
 absl::Status CheckRepositoryFiles(storage::FileSystem& fs, const txn::RepositoryInfo& row,
                                   Findings& findings) {
-  const StorePath repository = RepositoryDirectory(row.id);
+  const StorePath repository = txn::layout::RepositoryDirectory(row.id);
   REPOTXN_RETURN_IF_ERROR(Walk(fs, repository, 0, findings));
   REPOTXN_RETURN_IF_ERROR(CheckLooseRefs(fs, repository / "refs", 0, findings));
   REPOTXN_RETURN_IF_ERROR(CheckPacks(fs, repository, findings));

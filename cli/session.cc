@@ -7,6 +7,7 @@
 #include "storage/posix_file_system.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -24,8 +25,7 @@ std::string AbsoluteStorePath(const std::string& typed) {
 absl::StatusOr<std::unique_ptr<storage::FileSystem>> OpenRoot(const std::string& root) {
   REPOTXN_ASSIGN_OR_RETURN(
       auto fs, storage::OpenPosixFileSystem(absl::string_view(root.data(), root.size())));
-  REPOTXN_ASSIGN_OR_RETURN(const bool is_store,
-                           storage::Exists(*fs, storage::StorePath::Literal("STORE")));
+  REPOTXN_ASSIGN_OR_RETURN(const bool is_store, storage::Exists(*fs, txn::layout::StoreFile()));
   if (!is_store) return absl::NotFoundError("no store there");
   return fs;
 }

@@ -14,6 +14,7 @@
 #include "cli/log_check.h"
 #include "cli/repository_check.h"
 #include "storage/status_macros.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -22,7 +23,7 @@ using storage::StorePath;
 
 // Takes LOCK as opening does. kUnavailable names the holder.
 absl::StatusOr<std::unique_ptr<storage::FileLock>> TakeLock(storage::FileSystem& fs) {
-  const StorePath path = StorePath::Literal("LOCK");
+  const StorePath path = txn::layout::LockFile();
   auto lock = fs.Lock(path, "repotxn verify");
   if (!absl::IsUnavailable(lock.status())) return lock;
   const auto holder = storage::ReadFile(fs, path, 4096);
@@ -104,6 +105,9 @@ Outcome RunVerify(const CommandLine& command, const std::string& root, std::ostr
     return Outcome::CannotOpen(status);
   const auto log = CheckLog(**fs, findings);
   if (!log.ok()) return Outcome::CannotOpen(log.status());
+  if (const absl::Status status = CheckLogEnd(**fs, *log, findings); !status.ok()) {
+    return Outcome::CannotOpen(status);
+  }
   for (const Finding& finding : findings.list()) {
     if (finding.check == "log") return Answer(command, findings, *log, out);
   }

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/memory_file_system.h"
 #include "tests/support/status_matchers.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -31,10 +32,10 @@ class CatalogueCheckTest : public ::testing::Test {
     row.id = *RepositoryId::FromHex(absl::string_view(hex.data(), hex.size()));
     row.path = path;
     rows_.push_back(row);
-    EXPECT_OK(storage::MakeDirectories(fs_, RepositoryDirectory(row.id)));
+    EXPECT_OK(storage::MakeDirectories(fs_, txn::layout::RepositoryDirectory(row.id)));
     const StorePath link = StorePath::Literal("repositories") / (path + ".git");
     EXPECT_OK(storage::MakeDirectories(fs_, link.Parent()));
-    const std::string target = ExpectedLinkTarget(path, row.id);
+    const std::string target = txn::layout::RepositoryLinkTarget(path, row.id);
     EXPECT_OK(fs_.Symlink(absl::string_view(target.data(), target.size()), link));
   }
 
@@ -59,13 +60,14 @@ TEST_F(CatalogueCheckTest, FindsNothingWhenAllAgree) {
 }
 
 TEST_F(CatalogueCheckTest, LinksClimbOneStepForEachGroup) {
-  EXPECT_EQ(ExpectedLinkTarget("demo", rows_[0].id), "@id/00/00112233445566778899aabbccddeeff.git");
-  EXPECT_EQ(ExpectedLinkTarget("group/sub/tool", rows_[1].id),
+  EXPECT_EQ(txn::layout::RepositoryLinkTarget("demo", rows_[0].id),
+            "@id/00/00112233445566778899aabbccddeeff.git");
+  EXPECT_EQ(txn::layout::RepositoryLinkTarget("group/sub/tool", rows_[1].id),
             "../../@id/ff/ff112233445566778899aabbccddeeff.git");
 }
 
 TEST_F(CatalogueCheckTest, TellsARowWithoutDirectoryAndWithoutSymlink) {
-  ASSERT_OK(fs_.RemoveDirectory(RepositoryDirectory(rows_[0].id)));
+  ASSERT_OK(fs_.RemoveDirectory(txn::layout::RepositoryDirectory(rows_[0].id)));
   ASSERT_OK(fs_.Remove(StorePath::Literal("repositories/demo.git")));
 
   EXPECT_THAT(Texts(),

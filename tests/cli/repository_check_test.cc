@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cli/catalogue_check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/memory_file_system.h"
 #include "tests/support/status_matchers.h"
+#include "txn/layout.h"
 
 namespace repotxn::cli {
 namespace {
@@ -42,11 +42,13 @@ class RepositoryFilesCheckTest : public ::testing::Test {
   }
 
   void Put(const std::string& path, const std::string& content) {
-    const StorePath full = RepositoryDirectory(row_.id) / path;
+    const StorePath full = txn::layout::RepositoryDirectory(row_.id) / path;
     EXPECT_OK(storage::MakeDirectories(fs_, full.Parent()));
     EXPECT_OK(storage::WriteFile(fs_, full, absl::string_view(content.data(), content.size())));
   }
-  void Drop(const std::string& path) { EXPECT_OK(fs_.Remove(RepositoryDirectory(row_.id) / path)); }
+  void Drop(const std::string& path) {
+    EXPECT_OK(fs_.Remove(txn::layout::RepositoryDirectory(row_.id) / path));
+  }
 
   std::vector<std::string> Check() {
     Findings findings;
@@ -100,7 +102,7 @@ TEST_F(RepositoryFilesCheckTest, TellsUnpairedPackFiles) {
 }
 
 TEST_F(RepositoryFilesCheckTest, TellsSymlinks) {
-  ASSERT_OK(fs_.Symlink("/etc/passwd", RepositoryDirectory(row_.id) / "description"));
+  ASSERT_OK(fs_.Symlink("/etc/passwd", txn::layout::RepositoryDirectory(row_.id) / "description"));
   EXPECT_THAT(Check(), ElementsAre(HasSubstr("description: no regular file")));
 }
 
