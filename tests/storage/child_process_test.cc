@@ -43,9 +43,9 @@ ChildOptions Shell(absl::string_view script) {
   return options;
 }
 
-absl::StatusOr<ChildOutput> Run(const ChildOptions& options, absl::string_view input = "",
-                                const CommunicateLimits& limits = {},
-                                absl::Duration timeout = kPatience) {
+absl::StatusOr<ChildOutput> RunToEnd(const ChildOptions& options, absl::string_view input = "",
+                                     const CommunicateLimits& limits = {},
+                                     absl::Duration timeout = kPatience) {
   REPOTXN_ASSIGN_OR_RETURN(const auto child, ChildProcess::Start(options));
   return child->Communicate(input, limits, timeout);
 }
@@ -74,7 +74,8 @@ void AwaitEnd(int fd) {
 }
 
 TEST(ChildProcess, OutputErrorsAndExitCodeComeBack) {
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(Shell("cat; echo no >&2; exit 3"), "input"));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output,
+                       RunToEnd(Shell("cat; echo no >&2; exit 3"), "input"));
   EXPECT_EQ(output.out, "input");
   EXPECT_EQ(output.err, "no\n");
   EXPECT_EQ(output.exit, (ExitStatus{false, 3}));
@@ -83,7 +84,7 @@ TEST(ChildProcess, OutputErrorsAndExitCodeComeBack) {
 }
 
 TEST(ChildProcess, ADeathBySignalIsTold) {
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(Shell("kill -TERM $$")));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output, RunToEnd(Shell("kill -TERM $$")));
   EXPECT_EQ(output.exit, (ExitStatus{true, SIGTERM}));
   EXPECT_EQ(output.exit.ToString(), "signal 15");
 }
@@ -93,7 +94,7 @@ TEST(ChildProcess, EnvironmentIsExact) {
   ChildOptions options = Shell("");
   options.argv = {"/usr/bin/env"};
   options.environment = {"ONE=1", "TWO=with space"};
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(options));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output, RunToEnd(options));
   EXPECT_EQ(output.out, "ONE=1\nTWO=with space\n");
 }
 
@@ -101,7 +102,7 @@ TEST(ChildProcess, WorkingDirectoryUmaskAndGroupAreItsOwn) {
   const mode_t old_umask = umask(077);
   ChildOptions options = Shell("pwd; umask; ps -o pgid= -p $$; echo $$");
   options.working_directory = "/usr/lib";
-  const absl::StatusOr<ChildOutput> output = Run(options);
+  const absl::StatusOr<ChildOutput> output = RunToEnd(options);
   umask(old_umask);
   ASSERT_OK(output);
   std::vector<std::string> lines;
@@ -120,7 +121,7 @@ TEST(ChildProcess, OnlyGivenDescriptorsAreOpen) {
   ChildOptions options = Shell("");
   options.argv = {"/bin/ls", "/proc/self/fd"};
   options.inherited_descriptors = {given.get()};
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(options));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output, RunToEnd(options));
   // ls itself has the directory open too, under the lowest free number.
   std::istringstream text(output.out);
   std::vector<int> open_fds;
@@ -148,7 +149,7 @@ TEST(ChildProcess, NullStreamsReadTheEndAndSwallowOutput) {
   options.stdin_stream = ChildStream::Null();
   options.stdout_stream = ChildStream::Null();
   options.stderr_stream = ChildStream::Null();
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(options));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output, RunToEnd(options));
   EXPECT_TRUE(output.exit.ok());
   EXPECT_EQ(output.out, "");
 }
@@ -162,7 +163,7 @@ TEST(ChildProcess, SignalsAreDefaultAndUnblocked) {
   const auto old_handler = signal(SIGPIPE, SIG_IGN);
   ChildOptions options = Shell("");
   options.argv = {"/bin/grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"};
-  const absl::StatusOr<ChildOutput> output = Run(options);
+  const absl::StatusOr<ChildOutput> output = RunToEnd(options);
   signal(SIGPIPE, old_handler);
   pthread_sigmask(SIG_SETMASK, &old_mask, nullptr);
   ASSERT_OK(output);
@@ -173,7 +174,7 @@ TEST(ChildProcess, SignalsAreDefaultAndUnblocked) {
 TEST(ChildProcess, LimitsAreSet) {
   ChildOptions options = Shell("ulimit -c; ulimit -n; ulimit -Hn");
   options.limits = {{ChildLimit::Resource::kCoreBytes, 0}, {ChildLimit::Resource::kOpenFiles, 33}};
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(options));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output, RunToEnd(options));
   EXPECT_EQ(output.out, "0\n33\n33\n");
 }
 
@@ -210,13 +211,13 @@ TEST(ChildProcess, MalformedOptionsAreRefused) {
 
 TEST(ChildProcess, LargeInputAndOutputDoNotBlockEachOther) {
   const std::string input(3 << 20, 'x');
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(Shell("cat"), input));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output, RunToEnd(Shell("cat"), input));
   EXPECT_TRUE(output.out == input);
 }
 
 TEST(ChildProcess, AChildThatIgnoresItsInputIsNoError) {
   ASSERT_OK_AND_ASSIGN(const ChildOutput output,
-                       Run(Shell("exec 0<&-; echo done"), std::string(1 << 20, 'x')));
+                       RunToEnd(Shell("exec 0<&-; echo done"), std::string(1 << 20, 'x')));
   EXPECT_TRUE(output.exit.ok());
   EXPECT_EQ(output.out, "done\n");
 }
@@ -224,8 +225,9 @@ TEST(ChildProcess, AChildThatIgnoresItsInputIsNoError) {
 TEST(ChildProcess, OutputPastItsLimitKillsTheGroup) {
   CommunicateLimits limits;
   limits.stdout_bytes_max = 1000;
-  EXPECT_THAT(Run(Shell("yes"), "", limits), StatusIs(absl::StatusCode::kResourceExhausted));
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(Shell("head -c 1000 /dev/zero"), "", limits));
+  EXPECT_THAT(RunToEnd(Shell("yes"), "", limits), StatusIs(absl::StatusCode::kResourceExhausted));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output,
+                       RunToEnd(Shell("head -c 1000 /dev/zero"), "", limits));
   EXPECT_EQ(output.out.size(), 1000u);
 }
 
@@ -234,7 +236,7 @@ TEST(ChildProcess, ErrorsPastTheirLimitAreCutAndSaidToBe) {
   limits.stderr_bytes_max = 10;
   ASSERT_OK_AND_ASSIGN(
       const ChildOutput output,
-      Run(Shell("head -c 1000000 /dev/zero | tr '\\0' e >&2; echo end"), "", limits));
+      RunToEnd(Shell("head -c 1000000 /dev/zero | tr '\\0' e >&2; echo end"), "", limits));
   EXPECT_EQ(output.err, "eeeeeeeeee");
   EXPECT_TRUE(output.is_err_truncated);
   EXPECT_EQ(output.out, "end\n");
@@ -273,7 +275,8 @@ TEST(ChildProcess, NothingOfTheGroupSurvives) {
 }
 
 TEST(ChildProcess, ABackgroundProcessDoesNotHoldUpItsLeadersOutput) {
-  ASSERT_OK_AND_ASSIGN(const ChildOutput output, Run(Shell("echo first; sleep 1000 & exit 0")));
+  ASSERT_OK_AND_ASSIGN(const ChildOutput output,
+                       RunToEnd(Shell("echo first; sleep 1000 & exit 0")));
   EXPECT_EQ(output.out, "first\n");
   EXPECT_TRUE(output.exit.ok());
 }
@@ -294,7 +297,7 @@ TEST(ChildProcess, ManyThreadsStartChildrenAtOnce) {
   std::vector<std::string> outputs(8);
   for (size_t i = 0; i < outputs.size(); ++i) {
     threads.emplace_back([i, &outputs] {
-      const auto output = Run(Shell(absl::StrCat("echo ", i)));
+      const auto output = RunToEnd(Shell(absl::StrCat("echo ", i)));
       outputs[i] = output.ok() ? output->out : output.status().ToString();
     });
   }
