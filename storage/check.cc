@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -12,8 +13,9 @@ namespace {
 
 struct Marks {
   std::mutex mutex;
-  std::map<std::string, int64_t> probes;
-  std::set<std::string> planted;
+  // Looked up without a copy of the name: code that must not allocate is probed too.
+  std::map<std::string, int64_t, std::less<>> probes;
+  std::set<std::string, std::less<>> planted;
 };
 
 Marks& GlobalMarks() {
@@ -33,13 +35,18 @@ void CheckFailed(const char* condition, const char* file, int line) {
 bool IsPlanted(absl::string_view name) {
   Marks& marks = GlobalMarks();
   const std::lock_guard<std::mutex> lock(marks.mutex);
-  return marks.planted.count(std::string(name)) > 0;
+  return marks.planted.find(name) != marks.planted.end();
 }
 
 void CountProbe(absl::string_view name) {
   Marks& marks = GlobalMarks();
   const std::lock_guard<std::mutex> lock(marks.mutex);
-  ++marks.probes[std::string(name)];
+  const auto it = marks.probes.find(name);
+  if (it != marks.probes.end()) {
+    ++it->second;
+  } else {
+    marks.probes.emplace(std::string(name), 1);
+  }
 }
 
 }  // namespace internal

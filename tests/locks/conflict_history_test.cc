@@ -161,6 +161,9 @@ TEST_F(ConflictHistoryTest, CheckAllocatesNothing) {
       Of("create-ref refs/new/x; update-ref refs/z/y; list-refs refs/h/9x; list-refs refs/q/; "
          "put e/f/g; rmdir e; iterate x; read-key q; create n/m; link P; request r; add-pack p");
   const Footprint meeting = Of("update-ref refs/h/1999; list-refs refs/h/1");
+  // The first pass of a probe allocates its counter.
+  EXPECT_FALSE(history_.Check(meeting, Lsn(10)).ok());
+  EXPECT_TRUE(history_.Check(mine, newest_.Previous()).ok());
   const int64_t before = allocation_count;
 
   const CheckResult result = history_.Check(mine, newest_.Previous());
