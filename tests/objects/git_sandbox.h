@@ -88,10 +88,14 @@ inline std::string RandomHistory(uint64_t seed, int commits, const std::string& 
   SeededRandom random(seed);
   std::ostringstream stream;
   std::string files[6];
+  std::string slow;
   for (int i = 1; i <= commits; ++i) {
     stream << "commit refs/heads/" << branch << "\nmark :" << i << "\ncommitter C <c@example.org> "
            << 1700000000 + i << " +0000\ndata 8\nmessage\n\n";
     if (i > 12 && random.Below(8) == 0) stream << "merge :" << i - 10 << "\n";
+    // One file changes so little each time that its deltas form one long chain.
+    slow += "a line of the file that grows slowly, number " + std::to_string(i) + "\n";
+    stream << "M 100644 inline slow\ndata " << slow.size() << "\n" << slow << "\n";
     for (int edits = 0; edits < 2; ++edits) {
       const uint64_t which = random.Below(6);
       std::string& file = files[which];
