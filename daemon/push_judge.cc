@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "locks/verdict.h"
+#include "objects/closure_check.h"
 #include "objects/error_detail.h"
 #include "refs/ref_error.h"
 #include "refs/ref_name.h"
@@ -197,7 +198,12 @@ std::string RefusalOf(const absl::Status& status, const std::string& name, std::
   }
   const std::string oid = objects::ErrorDetail(status, "oid");
   if (!oid.empty()) *detail = absl::StrCat(name, ": object ", oid);
-  if (absl::StrContains(status.message(), "commit")) return ToString(reason::kNonCommit);
+  for (const objects::TipFaultKind kind :
+       {objects::TipFaultKind::kMissing, objects::TipFaultKind::kNotACommit,
+        objects::TipFaultKind::kOtherFormat}) {
+    const absl::string_view known = objects::TipFaultReason(kind);
+    if (status.message() == known) return ToString(known);
+  }
   if (!oid.empty()) return ToString(reason::kMissingObjects);
   return absl::StrCat(reason::kUpdateFailed, ": ", status.message());
 }

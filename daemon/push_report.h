@@ -22,7 +22,6 @@ namespace repotxn::daemon {
 namespace reason {
 inline constexpr absl::string_view kUpdateFailed = "failed to update ref";
 inline constexpr absl::string_view kMissingObjects = "missing necessary objects";
-inline constexpr absl::string_view kNonCommit = "non-commit object";
 inline constexpr absl::string_view kBadName = "funny refname";
 inline constexpr absl::string_view kHidden = "deny updating a hidden ref";
 inline constexpr absl::string_view kDeletionProhibited = "deletion prohibited";

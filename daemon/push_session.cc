@@ -169,15 +169,16 @@ absl::Status PushSession::Body(txn::Transaction& txn) {
   REPOTXN_RETURN_IF_ERROR(judge_.Judge(txn, repository_, policy, &attempt_));
   if (policy.deny_non_fast_forwards) REPOTXN_RETURN_IF_ERROR(CheckFastForwards(&attempt_));
   if (Narrow(&attempt_)) {
+    // The pack first: the new tips are looked for in it.
+    if (staging_ != nullptr && staging_->has_pack()) {
+      REPOTXN_RETURN_IF_ERROR(txn.AddPack(repository_, staging_));
+    }
     if (may_be_empty_) REPOTXN_RETURN_IF_ERROR(StageHead(txn, repository_));
     REPOTXN_RETURN_IF_ERROR(judge_.Stage(txn, repository_, &attempt_));
   }
   if (!Narrow(&attempt_)) {
     has_nothing_left_ = true;
     return absl::CancelledError("every command of the push was refused");
-  }
-  if (staging_ != nullptr && staging_->has_pack()) {
-    REPOTXN_RETURN_IF_ERROR(txn.AddPack(repository_, staging_));
   }
   // Before the commit, so that whoever sees the new values also finds who made them.
   NoteChanges(repository_, wal::Lsn::Zero());

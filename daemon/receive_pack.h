@@ -43,7 +43,8 @@ struct ReceivePackOptions {
   absl::Duration hook_timeout = absl::Minutes(5);
   // A waiting client gets an empty frame after so long.
   absl::Duration keep_alive_interval = absl::Seconds(5);
-  int retries_max = 20;
+  // Replays of a commit that met another; with the pauses of Store::Run a second and a half at most.
+  int retries_max = 7;
 };
 
 class ReceivePack {

@@ -1,0 +1,249 @@
+// The server as a whole: rights, REST, probes, limits, start and stop.
+#include "daemon/server.h"
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/child_process.h"
+#include "storage/descriptor.h"
+#include "tests/daemon/served_store.h"
+
+namespace repotxn::daemon {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using repotxn::testing::IsOk;
+using repotxn::testing::RawConnection;
+using repotxn::testing::RawExchange;
+using repotxn::testing::ServedStore;
+using repotxn::testing::StatusIs;
+using repotxn::testing::StatusOfAnswer;
+
+nlohmann::json BodyOf(const std::string& answer) {
+  const size_t at = answer.find("\r\n\r\n");
+  return nlohmann::json::parse(at == std::string::npos ? "" : answer.substr(at + 4), nullptr,
+                               /*allow_exceptions=*/false);
+}
+
+// Goal: the interfaces for operators say what is so. Fails when a status, a code or a page differs
+// from rest.h.
+class RestTest : public ServedStore {
+ protected:
+  void SetUp() override { Serve(); }
+  void Create(const std::string& path) {
+    EXPECT_EQ(StatusOfAnswer(PostJson("/api/repositories", absl::StrCat("{\"path\":\"", path,
+                                                                        "\"}"))),
+              201)
+        << path;
+  }
+};
+
+TEST_F(RestTest, CreatesStrictlyAndDescribes) {
+  const nlohmann::json made = BodyOf(
+      PostJson("/api/repositories", "{\"path\":\"group/demo\",\"format\":\"sha256\"}"));
+  EXPECT_EQ(made["path"], "group/demo");
+  EXPECT_EQ(made["format"], "sha256");
+
+  const std::string again = PostJson("/api/repositories", "{\"path\":\"group/demo\"}");
+  EXPECT_EQ(StatusOfAnswer(again), 409);
+  EXPECT_EQ(BodyOf(again)["error"]["code"], "already_exists");
+  EXPECT_EQ(StatusOfAnswer(PostJson("/api/repositories", "{\"path\":\"group\"}")), 409);
+  EXPECT_EQ(StatusOfAnswer(PostJson("/api/repositories", "{\"path\":\"group/demo/in\"}")), 409);
+
+  EXPECT_EQ(BodyOf(Get("/api/repositories/group/demo"))["id"], made["id"]);
+  EXPECT_EQ(StatusOfAnswer(Get("/api/repositories/absent")), 404);
+}
+
+TEST_F(RestTest, RefusesBodiesThatAreNotMeantSo) {
+  for (const char* body : {"", "[]", "{", "{\"path\":1}", "{\"path\":\"../x\"}", "{}",
+                           "{\"path\":\"a\",\"format\":\"md5\"}", "{\"path\":\"api/x\"}",
+                           "{\"path\":\"/abs\"}"}) {
+    const std::string answer = PostJson("/api/repositories", body);
+    EXPECT_EQ(StatusOfAnswer(answer), 400) << body << answer;
+    EXPECT_EQ(BodyOf(answer)["error"]["code"], "invalid_argument") << body;
+  }
+  EXPECT_EQ(StatusOfAnswer(Get("/api/repositories?limit=0")), 400);
+  EXPECT_EQ(StatusOfAnswer(Get("/api/nothing")), 404);
+}
+
+TEST_F(RestTest, ListsInPages) {
+  for (const char* path : {"b/two", "a/one", "a/three", "c"}) Create(path);
+  std::vector<std::string> paths;
+  std::string after;
+  for (int page = 0; page < 10; ++page) {
+    const nlohmann::json body =
+        BodyOf(Get(absl::StrCat("/api/repositories?limit=2&after=", after)));
+    for (const auto& row : body["repositories"]) paths.push_back(row["path"]);
+    if (!body.contains("next")) break;
+    after = body["next"];
+  }
+  EXPECT_EQ(paths, (std::vector<std::string>{"a/one", "a/three", "b/two", "c"}));
+  EXPECT_EQ(BodyOf(Get("/api/repositories?prefix=a/"))["repositories"].size(), 2u);
+}
+
+TEST_F(RestTest, TellsTheOutcomeOfATransaction) {
+  EXPECT_EQ(BodyOf(Get(absl::StrCat("/api/transactions/", std::string(32, 'a'))))["outcome"],
+            "not committed");
+  EXPECT_EQ(StatusOfAnswer(Get("/api/transactions/xyz")), 400);
+}
+
+TEST_F(RestTest, AnswersProbesAndMetrics) {
+  EXPECT_EQ(StatusOfAnswer(Get("/healthz")), 200);
+  EXPECT_EQ(StatusOfAnswer(Get("/readyz")), 200);
+  Create("demo");
+  EXPECT_THAT(Get("/metrics"),
+              AllOf(HasSubstr("repotxn_store_commits_total 1\n"),
+                    HasSubstr("repotxn_requests_total{kind=\"rest\",class=\"2xx\"} 1\n")));
+}
+
+// Goal: only tokens of the file, only with their right.
+class TokenTest : public ServedStore {
+ protected:
+  void SetUp() override {
+    options_.token_file = store_.path() + "/tokens";
+    std::ofstream(options_.token_file) << "reader-token-0123456789 alice ro\n"
+                                          "writer-token-0123456789 bob rw\n";
+    Serve();
+  }
+  std::string UrlWith(const std::string& token, const std::string& repository) {
+    return absl::StrCat("http://any:", token, "@", server_->url().substr(7), "/", repository,
+                        ".git");
+  }
+};
+
+TEST_F(TokenTest, ReadersFetchAndWritersPush) {
+  git_.Init("one");
+  git_.Commit("one", "a", "x");
+  EXPECT_FALSE(git_.Run("one", {"push", Url("demo"), "main"}).ok());
+  EXPECT_FALSE(git_.Run("one", {"push", UrlWith("reader-token-0123456789", "demo"), "main"}).ok());
+  git_.Must("one", {"push", "-q", UrlWith("writer-token-0123456789", "demo"), "main"});
+  git_.Must("", {"clone", "-q", UrlWith("reader-token-0123456789", "demo"), git_.Tree("two")});
+  EXPECT_FALSE(git_.Run("", {"clone", "-q", Url("demo"), git_.Tree("three")}).ok());
+
+  EXPECT_EQ(StatusOfAnswer(Get("/healthz")), 200);
+  EXPECT_EQ(StatusOfAnswer(Get("/metrics")), 401);
+  EXPECT_THAT(Get("/api/repositories"), HasSubstr("WWW-Authenticate: Basic"));
+  EXPECT_EQ(StatusOfAnswer(RawExchange(
+                port(), "POST /api/repositories HTTP/1.1\r\nAuthorization: Bearer "
+                        "reader-token-0123456789\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")),
+            403);
+}
+
+// Goal: starting refuses what would be unsafe, limits hold, and stopping loses nothing.
+class ServerTest : public ServedStore {
+ protected:
+  absl::Status TryStart() { return Server::Start(options_).status(); }
+};
+
+TEST_F(ServerTest, RefusesToServeTheWorldWithoutTokens) {
+  options_.host = "0.0.0.0";
+  EXPECT_THAT(TryStart(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  options_.token_file = store_.path() + "/absent";
+  EXPECT_THAT(TryStart(), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ServerTest, ServesAnIpv6Address) {
+  options_.host = "::1";
+  const absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options_);
+  if (!server.ok()) GTEST_SKIP() << "no IPv6 here";
+  EXPECT_THAT((*server)->url(), StartsWith("http://[::1]:"));
+  git_.Must("", {"ls-remote", (*server)->url() + "/x.git"});
+}
+
+TEST_F(ServerTest, TurnsAwayPushesBeyondTheBoundAndTakesThemLater) {
+  options_.pushes_max = 1;
+  Serve();
+  git_.Init("one");
+  git_.Commit("one", "a", "x");
+  {
+    // A push that waits for its own body holds the only place.
+    RawConnection slow(port());
+    slow.Send(testing::PostHead("/demo.git/git-receive-pack",
+                                "Content-Type: application/x-git-receive-pack-request\r\n"
+                                "Content-Length: 100\r\n"));
+    std::string answer;
+    do {
+      answer = Get("/demo.git/info/refs?service=git-receive-pack");
+    } while (StatusOfAnswer(answer) == 200);
+    EXPECT_EQ(StatusOfAnswer(answer), 503);
+    EXPECT_THAT(answer, HasSubstr("Retry-After"));
+    slow.EndSending();
+    slow.Read();
+  }
+  git_.Must("one", {"push", "-q", Url("demo"), "main"});
+}
+
+TEST_F(ServerTest, RefusesAPackAboveTheLimit) {
+  options_.body_bytes_max = 100'000;
+  Serve();
+  git_.Init("one");
+  std::string noise;
+  uint32_t state = 1;
+  for (int i = 0; i < 300'000; ++i) {
+    state = state * 1664525 + 1013904223;
+    noise.push_back(static_cast<char>(state >> 24));
+  }
+  git_.Commit("one", "noise", noise);
+  EXPECT_FALSE(git_.Run("one", {"push", Url("demo"), "main"}).ok());
+  EXPECT_EQ(StatusOfAnswer(Get("/demo.git/info/refs?service=git-upload-pack")), 404);
+}
+
+// Goal: the program itself. Method: the built binary as a child.
+class DaemonProgramTest : public ServedStore {
+ protected:
+  std::unique_ptr<storage::ChildProcess> Start(std::vector<std::string> arguments) {
+    storage::ChildOptions options;
+    options.argv = {std::string(REPOTXN_BINARY_DIR) + "/repotxnd"};
+    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    options.environment = {"PATH=/usr/bin:/bin"};
+    options.stdout_stream = storage::ChildStream::NewPipe();
+    options.stderr_stream = storage::ChildStream::NewPipe();
+    auto child = storage::ChildProcess::Start(options);
+    EXPECT_THAT(child, IsOk());
+    return child.ok() ? *std::move(child) : nullptr;
+  }
+};
+
+TEST_F(DaemonProgramTest, SaysWhereItListensAndStopsCleanlyOnASignal) {
+  for (int round = 0; round < 2; ++round) {
+    auto child = Start({"serve", "--store", options_.store, "--listen", "127.0.0.1:0",
+                        "--create-on-push"});
+    ASSERT_NE(child, nullptr);
+    storage::DescriptorReader reader(child->stdout_descriptor());
+    const absl::StatusOr<std::string> line = reader.ReadLine(200);
+    ASSERT_THAT(line, IsOk());
+    ASSERT_THAT(*line, StartsWith("listening on http://127.0.0.1:"));
+    const std::string url = line->substr(13) + "/demo.git";
+    if (round == 0) {
+      git_.Init("one");
+      git_.Commit("one", "a", "x");
+      git_.Must("one", {"push", "-q", url, "main"});
+    }
+    EXPECT_THAT(git_.Must("", {"ls-remote", url}), HasSubstr("refs/heads/main"));
+    ASSERT_EQ(kill(child->pid(), round == 0 ? SIGTERM : SIGINT), 0);
+    const auto exit = child->Wait(absl::Minutes(1));
+    ASSERT_THAT(exit, IsOk());
+    EXPECT_TRUE(exit->ok()) << exit->ToString();
+    EXPECT_TRUE(std::ifstream(options_.store + "/CLEAN").good());
+  }
+}
+
+TEST_F(DaemonProgramTest, ExplainsAWrongCommandLine) {
+  auto child = Start({"serve", "--bogus", "1"});
+  ASSERT_NE(child, nullptr);
+  const auto output = child->Communicate("", {}, absl::Minutes(1));
+  ASSERT_THAT(output, IsOk());
+  EXPECT_EQ(output->exit.code, 2);
+  EXPECT_THAT(output->err, HasSubstr("--bogus"));
+}
+
+}  // namespace
+}  // namespace repotxn::daemon
