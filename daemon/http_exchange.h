@@ -47,6 +47,7 @@ class HttpExchange final : public ResponseWriter {
   bool WaitStarted() ABSL_LOCKS_EXCLUDED(mutex_);
   // The whole answer when the handler gave it at once.
   const std::optional<std::string>& whole_body() const { return whole_body_; }
+  absl::Time deadline() const { return request_.deadline; }
   int status() const { return status_; }
   const std::string& content_type() const { return content_type_; }
   const HeaderList& headers() const { return headers_; }

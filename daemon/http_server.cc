@@ -155,8 +155,9 @@ class HttpServer::Impl {
 void HttpServer::Impl::Configure() {
   const size_t threads = static_cast<size_t>(options_.connections_max);
   server_.new_task_queue = [threads] { return new TaskQueue(threads); };
+  const absl::Duration silence = std::min(options_.idle_timeout, options_.request_timeout);
   const auto idle = static_cast<time_t>(
-      std::max<int64_t>(1, absl::ToInt64Seconds(absl::Ceil(options_.idle_timeout, absl::Seconds(1)))));
+      std::max<int64_t>(1, absl::ToInt64Seconds(absl::Ceil(silence, absl::Seconds(1)))));
   server_.set_read_timeout(idle);
   server_.set_write_timeout(idle);
   server_.set_keep_alive_timeout(kKeepAliveSeconds);
@@ -249,6 +250,7 @@ bool HttpServer::Impl::ReadBody(HttpExchange& exchange, const httplib::ContentRe
   int64_t bytes = 0;
   int64_t dropped = 0;
   bool is_dropping = false;
+  // A body that trickles in is bounded by the deadline, one that stops by the library's time-out.
   const bool is_read = body([&](const char* data, size_t size) {
     bytes += static_cast<int64_t>(size);
     if (bytes > options_.body_bytes_max) {
@@ -261,6 +263,7 @@ bool HttpServer::Impl::ReadBody(HttpExchange& exchange, const httplib::ContentRe
       is_dropping = !status.ok();
     }
     if (is_dropping) dropped += static_cast<int64_t>(size);
+    if (absl::Now() > exchange.deadline()) return false;
     // A handler that answered early with success still wants its answer to arrive.
     const bool is_refused = is_dropping && exchange.is_started() && exchange.status() >= 400;
     return !is_refused || dropped <= kDrainRefusedBytes;

@@ -209,7 +209,7 @@ TEST_F(PushRulesTest, ForgetsAPushWhoseClientGoesAway) {
                              "Content-Length: 1000000\r\n") +
                     Command(kZero, first_, "refs/heads/x") + std::string("PACK\0\0\0\2", 8));
     connection.EndSending();
-    EXPECT_THAT(connection.Read(), HasSubstr("unpacker error"));
+    connection.Read();
   }
   ExpectUnchanged();
 }

@@ -38,8 +38,8 @@ class ServedStore : public ::testing::Test {
   // Nothing may be left of any request, good or bad.
   void TearDown() override {
     if (server_ == nullptr) return;
-    EXPECT_EQ(StagingEntries(), 0u);
     EXPECT_THAT(server_->Stop(), IsOk());
+    EXPECT_EQ(StagingEntries(), 0u);
   }
   size_t StagingEntries() const {
     size_t count = 0;
