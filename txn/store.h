@@ -151,7 +151,9 @@ class Store {
   // Asks for the outcome of a transaction or request. kPending while it lives. kNotCommitted only after the id was
   // fenced, so that a late commit is refused. kOutOfRange status (outcome unknown) beyond the retention time.
   CommitResult OutcomeOf(const TransactionId& id);
-  CommitResult OutcomeOfRequest(absl::string_view request_id);
+  // `issued_at`: when the caller used the request id; it decides whether the outcome can still be known. The fence of a
+  // request id is durable.
+  CommitResult OutcomeOfRequest(absl::string_view request_id, absl::Time issued_at);
 
   TransactionId NewTransactionId();
   // Staging for new objects of transaction `id` for a repository at `path`; when there is none, for a new one of

@@ -2,7 +2,7 @@
 //
 //   auto result = store->Run({}, [](Transaction& txn) -> absl::Status {
 //     REPOTXN_ASSIGN_OR_RETURN(RepositoryId id, txn.OpenRepository(path));
-//     return txn.UpdateRef(id, {.name = name, .new_value = refs::RefValue::Object(oid)});
+//     return txn.UpdateRef(id, {.name = name, .value = refs::RefValue::Object(oid)});
 //   });
 //
 // Reads are served at snapshot_lsn(), merged with the transaction's own staged writes; each read is declared and
@@ -125,7 +125,6 @@ class Transaction {
   void Abort();
 
  private:
-  friend class Store;
   friend class StoreCore;
   explicit Transaction(std::unique_ptr<StagedChanges> changes);
   std::unique_ptr<StagedChanges> changes_;

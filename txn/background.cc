@@ -1,0 +1,242 @@
+// What a store does behind the commits: materialize, pack loose refs, checkpoint, forget; and how it closes.
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "refs/ref_operations.h"
+#include "storage/log.h"
+#include "storage/status_macros.h"
+#include "txn/layout.h"
+#include "txn/store_core.h"
+
+namespace repotxn::txn {
+namespace {
+
+constexpr absl::string_view kPositionsKey = "m/positions";
+// Outcomes that one checkpoint forgets at most; the rest waits for the next.
+constexpr int kForgottenMax = 10'000;
+
+}  // namespace
+
+void StoreCore::StartBackground() {
+  if (!options_.background_thread) return;
+  background_ = std::thread([this] { BackgroundLoop(); });
+}
+
+void StoreCore::StopBackground() {
+  {
+    const storage::MutexLock lock(&background_mutex_);
+    stop_background_ = true;
+    background_wake_.Signal();
+  }
+  if (background_.joinable()) background_.join();
+}
+
+void StoreCore::BackgroundLoop() {
+  while (true) {
+    {
+      const storage::MutexLock lock(&background_mutex_);
+      const absl::Duration until =
+          environment_.clock->Monotonic() + options_.materialize_interval;
+      while (!stop_background_ && !background_is_wanted_) {
+        const absl::Duration left = until - environment_.clock->Monotonic();
+        if (left <= absl::ZeroDuration() || background_wake_.WaitFor(&background_mutex_, left)) break;
+      }
+      background_is_wanted_ = false;
+      if (stop_background_) return;
+    }
+    if (absl::Status status = RunBackgroundWork(); !status.ok()) {
+      storage::LogError(absl::StrCat("background work failed: ", status.message()));
+    }
+  }
+}
+
+absl::Status StoreCore::RunBackgroundWork() {
+  if (!replicator_->HasSpareSpace()) REPOTXN_RETURN_IF_ERROR(replicator_->PrepareSpace());
+  const wal::Lsn committed = publisher_->committed_lsn();
+  if (committed == idle_since_ && queue_->poison().ok()) {
+    // Nothing came since the last round: make the newest entry provable. A no-op when it is already.
+    REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
+  }
+  idle_since_ = committed;
+  if (queue_->poison().ok()) REPOTXN_RETURN_IF_ERROR(PackCrowdedRepositories());
+  REPOTXN_RETURN_IF_ERROR(Materialize());
+  const wal::Lsn oldest = registry_->OldestInUse();
+  partitions_->Evict(oldest);
+  int64_t bytes = rows_->bytes();
+  for (const auto& repository : repositories_->All()) {
+    repository->Trim(oldest);
+    bytes += repository->overlay_bytes();
+  }
+  overlay_bytes_.store(bytes, std::memory_order_relaxed);
+  return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
+}
+
+absl::Status StoreCore::Materialize() {
+  const wal::Lsn target = publisher_->committed_lsn();
+  REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeAll(target));
+  uint64_t shown = materialized_lsn_.load();
+  while (shown < target.value() && !materialized_lsn_.compare_exchange_weak(shown, target.value())) {
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreCore::PackCrowdedRepositories() {
+  for (const auto& repository : repositories_->Dirty()) {
+    REPOTXN_RETURN_IF_ERROR(PackLooseRefs(repository.get()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
+  // The snapshot first: whatever is written after it is dropped from the packing by the critical section.
+  const wal::Lsn snapshot = registry_->Enter();
+  const auto leave = absl::MakeCleanup([&] { registry_->Leave(snapshot); });
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<refs::NamedRef> loose, repository->NewestLooseRefs());
+  if (loose.size() <= static_cast<size_t>(options_.loose_refs_max)) return absl::OkStatus();
+  REPOTXN_ASSIGN_OR_RETURN(const auto objects, repository->Objects());
+
+  wal::Manifest manifest;
+  manifest.transaction_id = NewTransactionId();
+  manifest.created_at = environment_.clock->Now();
+  manifest.note.actor = "repotxn";
+  wal::RefsPacked packing;
+  packing.id = repository->id();
+  PendingCommit commit;
+  commit.snapshot_lsn = snapshot;
+  PendingCommit::Packing names;
+  names.id = repository->id();
+  names.partition = partitions_->Get(repository->partition());
+  for (const refs::NamedRef& ref : loose) {
+    const auto peeled = objects->Peel(ref.value.oid());
+    if (!peeled.ok()) {
+      // A damaged ref stays as it is; it must not stop the others.
+      storage::LogWarning(absl::StrCat("ref is not packed: ", peeled.status().message()));
+      continue;
+    }
+    const refs::RefValue value =
+        refs::RefValue::Object(ref.value.oid(), peeled->tags > 0 ? peeled->oid : ObjectId());
+    const wal::LoggedRefValue logged = value.ToLogged();
+    packing.refs.push_back(wal::PackedRef{ref.name.text(), logged.bytes, logged.peeled});
+    names.names.push_back(ref.name.text());
+  }
+  if (packing.refs.empty()) return absl::OkStatus();
+  manifest.note.refs_packed.push_back(std::move(packing));
+  manifest.operations = refs::DeriveRefOperations({}, manifest.note.refs_packed);
+  commit.packings.push_back(std::move(names));
+
+  TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
+  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
+  REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
+  const CommitResult result = committer_->Commit(&commit);
+  if (result.outcome == CommitOutcome::kNotCommitted) {
+    // Somebody else's change of the repository itself came first; the next round looks again.
+    return absl::IsAborted(result.status) ? absl::OkStatus() : result.status;
+  }
+  payload.ReleaseToLog();
+  if (!result.committed()) return result.status;
+  if (!payload.files().empty()) NotePayload(result.lsn, manifest.transaction_id);
+  ref_packings_.fetch_add(1, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+bool StoreCore::CheckpointIsDue() {
+  if (publisher_->committed_lsn().value() == applied_lsn_.load()) return false;
+  if (replicator_->retained_bytes() >= options_.checkpoint_log_bytes) return true;
+  const storage::MutexLock lock(&checkpoint_mutex_);
+  return environment_.clock->Monotonic() - checkpointed_at_ >= options_.checkpoint_interval;
+}
+
+absl::Status StoreCore::Checkpoint() {
+  const storage::MutexLock lock(&checkpoint_mutex_);
+  REPOTXN_RETURN_IF_ERROR(queue_->poison());
+  checkpointed_at_ = environment_.clock->Monotonic();
+  const wal::LogPosition position = publisher_->committed_position();
+  REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeAll(position.lsn));
+  REPOTXN_RETURN_IF_ERROR(ForgetOldOutcomes());
+  // From here on a failure is final: what was synced is not known, and nothing is retried into success.
+  if (absl::Status synced = fs_->SyncAll(); !synced.ok()) {
+    committer_->Poison(absl::UnavailableError("sync of a checkpoint failed"));
+    return synced;
+  }
+  wal::Positions next = positions_;
+  next.applied = position;
+  storage::MetadataBatch batch;
+  batch.Put(kPositionsKey, wal::EncodePositions(next));
+  // If we die before this is durable, the old applied position holds and the tail is redone.
+  if (absl::Status written = metadata_->Write(batch, storage::MetadataSync::kSynced); !written.ok()) {
+    committer_->Poison(absl::UnavailableError("write of the applied position failed"));
+    return written;
+  }
+  positions_ = std::move(next);
+  applied_lsn_.store(position.lsn.value());
+  checkpoints_.fetch_add(1, std::memory_order_relaxed);
+  REPOTXN_RETURN_IF_ERROR(replicator_->Applied(wal::LowWaterMark(positions_).lsn));
+  std::vector<TransactionId> covered;
+  {
+    const storage::MutexLock payloads(&payload_mutex_);
+    const auto keep = std::stable_partition(
+        logged_payloads_.begin(), logged_payloads_.end(),
+        [&](const auto& payload) { return payload.first > position.lsn; });
+    for (auto it = keep; it != logged_payloads_.end(); ++it) covered.push_back(it->second);
+    logged_payloads_.erase(keep, logged_payloads_.end());
+  }
+  for (const TransactionId& id : covered) REPOTXN_RETURN_IF_ERROR(payload_store_->Remove(id));
+  return absl::OkStatus();
+}
+
+absl::Status StoreCore::ForgetOldOutcomes() {
+  const absl::Time oldest = environment_.clock->Now() - options_.outcome_retention;
+  storage::MetadataBatch batch;
+  int forgotten = 0;
+  absl::Status damage;
+  REPOTXN_RETURN_IF_ERROR(metadata_->Scan(
+      "o/", storage::PrefixEnd("o/"), [&](absl::string_view key, absl::string_view value) {
+        auto split = SplitVersion(value);
+        absl::StatusOr<OutcomeRow> row =
+            split.ok() ? DecodeOutcomeRow(split->second) : absl::StatusOr<OutcomeRow>(split.status());
+        if (!row.ok()) {
+          damage = row.status();
+          return false;
+        }
+        if (row->created_at >= oldest || ++forgotten > kForgottenMax) return false;
+        batch.Delete(key);
+        batch.Delete(TransactionKey(row->transaction_id));
+        if (!row->request_id.empty()) batch.Delete(RequestKey(row->request_id));
+        return true;
+      }));
+  REPOTXN_RETURN_IF_ERROR(damage);
+  return batch.empty() ? absl::OkStatus()
+                       : metadata_->Write(batch, storage::MetadataSync::kUnsynced);
+}
+
+int64_t StoreCore::OverlayBytes() const { return overlay_bytes_.load(std::memory_order_relaxed); }
+
+absl::Status StoreCore::Close() {
+  if (is_closed_.exchange(true)) {
+    const storage::MutexLock lock(&checkpoint_mutex_);
+    return close_status_;
+  }
+  live_.Close();
+  StopBackground();
+  committer_->Drain();
+  snapshots_->DropUnused();
+  const auto close = [this]() -> absl::Status {
+    REPOTXN_RETURN_IF_ERROR(Checkpoint());
+    REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
+    REPOTXN_RETURN_IF_ERROR(replicator_->Release());
+    REPOTXN_RETURN_IF_ERROR(metadata_->Close());
+    // Last: whoever finds CLEAN finds everything before it.
+    const wal::LogPosition position = publisher_->committed_position();
+    REPOTXN_RETURN_IF_ERROR(storage::WriteFileSynced(
+        *fs_, layout::CleanMarker(),
+        absl::StrCat("lsn ", position.lsn.value(), "\nchain ", position.chain.ToHex(), "\n")));
+    return fs_->SyncDirectory(storage::StorePath());
+  };
+  absl::Status status = close();
+  const storage::MutexLock lock(&checkpoint_mutex_);
+  close_status_ = status;
+  return status;
+}
+
+}  // namespace repotxn::txn

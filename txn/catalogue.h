@@ -1,0 +1,81 @@
+// Rows of the applied state: their keys in the metadata store and their encodings. Pure.
+//
+// Nothing here that is not derivable from the log since the checkpoint. Every value is stored behind the 8 bytes
+// (little endian) of the LSN of its last change, so that a row's version needs no field of its own.
+//
+//   key                       value
+//   r/<repository id>         "<path>\0<partition, hex>\0<format>\0"
+//   p/<path>                  "R<repository id>" a repository, "G" a group
+//   t/<transaction id>        an outcome row: committed; the LSN prefix says where
+//   q/<request id>            "C<transaction id>" committed, "F" fenced: a later commit with it is refused
+//   o/<lsn, big endian>       the same outcome row, in LSN order: finds outcomes that are due to be forgotten
+//   m/...                     positions (txn/checkpoint.h)
+//
+// Thread-compatible.
+#ifndef REPOTXN_TXN_CATALOGUE_H_
+#define REPOTXN_TXN_CATALOGUE_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "storage/id128.h"
+#include "storage/object_id.h"
+#include "wal/lsn.h"
+#include "wal/operation.h"
+
+namespace repotxn::txn {
+
+struct RepositoryRow {
+  std::string path;
+  wal::PartitionId partition = 0;
+  ObjectFormat format = ObjectFormat::kSha1;
+  friend bool operator==(const RepositoryRow&, const RepositoryRow&) = default;
+};
+// What a path names: a repository, or (no id) a group.
+struct PathRow {
+  std::optional<RepositoryId> repository;
+  friend bool operator==(const PathRow&, const PathRow&) = default;
+};
+struct RequestRow {
+  std::optional<TransactionId> committed;  // none: fenced
+  friend bool operator==(const RequestRow&, const RequestRow&) = default;
+};
+// "<created_at, ns>\0<transaction id><request id>"
+struct OutcomeRow {
+  absl::Time created_at;
+  TransactionId transaction_id;
+  std::string request_id;
+};
+
+std::string RepositoryKey(const RepositoryId& id);
+std::string PathKey(absl::string_view path);
+std::string TransactionKey(const TransactionId& id);
+std::string RequestKey(absl::string_view request_id);
+std::string OutcomeKey(wal::Lsn lsn);
+
+std::string Encode(const RepositoryRow& row);
+std::string Encode(const PathRow& row);
+std::string Encode(const RequestRow& row);
+std::string Encode(const OutcomeRow& row);
+// kDataLoss when malformed.
+absl::StatusOr<RepositoryRow> DecodeRepositoryRow(absl::string_view value);
+absl::StatusOr<PathRow> DecodePathRow(absl::string_view value);
+absl::StatusOr<RequestRow> DecodeRequestRow(absl::string_view value);
+absl::StatusOr<OutcomeRow> DecodeOutcomeRow(absl::string_view value);
+
+// A value with the LSN of its last change, as it stands in the metadata store.
+std::string WithVersion(wal::Lsn lsn, absl::string_view value);
+absl::StatusOr<std::pair<wal::Lsn, std::string>> SplitVersion(absl::string_view stored);
+
+// Row changes of an entry: key and new value (nullopt: removed).
+using KeyChanges = std::vector<std::pair<std::string, std::optional<std::string>>>;
+KeyChanges CatalogueChanges(const wal::Manifest& manifest);
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_CATALOGUE_H_

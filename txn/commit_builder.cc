@@ -1,0 +1,259 @@
+// From what a transaction staged to an entry on its way: everything that is done outside the critical section.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "refs/ref_operations.h"
+#include "storage/check.h"
+#include "storage/checksum.h"
+#include "storage/status_macros.h"
+#include "txn/store_core.h"
+#include "wal/manifest_codec.h"
+
+namespace repotxn::txn {
+namespace {
+
+bool ChangesNothing(const StagedChanges& changes) {
+  if (!changes.created_paths.empty() || !changes.groups.empty() || changes.fences_request) return false;
+  for (const auto& [id, repository] : changes.repositories) {
+    if (!repository.files.empty() || repository.objects != nullptr ||
+        !repository.refs.Changes(id).empty()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+CommitResult NotCommitted(const TransactionId& id, absl::Status why) {
+  CommitResult result;
+  result.transaction_id = id;
+  result.status = std::move(why);
+  return result;
+}
+
+// Content above the inline bound becomes a payload file.
+absl::StatusOr<wal::FileContent> ContentOf(const std::string& bytes, TransactionPayload* payload) {
+  wal::FileContent content;
+  if (static_cast<int64_t>(bytes.size()) <= wal::kInlineContentBytesMax) {
+    content.inline_bytes = bytes;
+    return content;
+  }
+  REPOTXN_ASSIGN_OR_RETURN(content.payload, payload->AddBytes(bytes));
+  return content;
+}
+
+absl::Status AppendFileOperations(const StagedRepository& repository, TransactionPayload* payload,
+                                  std::vector<wal::Operation>* operations) {
+  for (const auto& [path, state] : repository.files) {
+    switch (state.kind) {
+      case FileState::Kind::kFile: {
+        REPOTXN_ASSIGN_OR_RETURN(wal::FileContent content, ContentOf(*state.content, payload));
+        operations->push_back(wal::PutFile{repository.id, path, state.mode, std::move(content)});
+        break;
+      }
+      case FileState::Kind::kDirectory:
+        operations->push_back(wal::MakeDirectory{repository.id, path});
+        break;
+      case FileState::Kind::kAbsent:
+        // A removed directory is staged with its mode cleared (Transaction::RemoveDirectory).
+        if (state.mode == 0) {
+          operations->push_back(wal::RemoveDirectory{repository.id, path});
+        } else {
+          operations->push_back(wal::RemoveFile{repository.id, path});
+        }
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<wal::Manifest> StoreCore::BuildManifest(const StagedChanges& changes,
+                                                       TransactionPayload* payload) {
+  wal::Manifest manifest;
+  manifest.transaction_id = changes.id;
+  manifest.request_id = changes.request_id;
+  manifest.created_at = environment_.clock->Now();
+  manifest.note.actor = changes.actor;
+  manifest.note.origin = changes.origin;
+  manifest.note.push_options = changes.push_options;
+  manifest.note.fences_request = changes.fences_request;
+  for (const std::string& group : changes.groups) {
+    manifest.operations.push_back(wal::EnsureGroup{group});
+  }
+  for (const auto& [id, repository] : changes.repositories) {
+    if (repository.created) manifest.operations.push_back(*repository.created);
+    REPOTXN_RETURN_IF_ERROR(AppendFileOperations(repository, payload, &manifest.operations));
+    if (repository.objects != nullptr && repository.objects->has_pack()) {
+      manifest.operations.push_back(repository.objects->AddPackTo(id));
+    }
+    std::vector<wal::RefChange> changed = repository.refs.Changes(id);
+    std::move(changed.begin(), changed.end(), std::back_inserter(manifest.note.ref_changes));
+  }
+  refs::RefOperationOptions options;
+  options.packed_threshold = static_cast<size_t>(options_.direct_pack_refs_min);
+  std::vector<wal::Operation> derived = refs::DeriveRefOperations(manifest.note.ref_changes, {}, options);
+  std::move(derived.begin(), derived.end(), std::back_inserter(manifest.operations));
+  return manifest;
+}
+
+absl::Status StoreCore::SplitFootprint(const wal::Manifest& manifest,
+                                       const locks::DeclaredReads& reads, PendingCommit* commit) {
+  absl::flat_hash_map<RepositoryId, wal::PartitionId> created;
+  for (const wal::Operation& operation : manifest.operations) {
+    if (const auto* create = std::get_if<wal::CreateRepository>(&operation)) {
+      created[create->id] = create->partition;
+    }
+  }
+  locks::RepositoryFacts facts;
+  facts.path_of = [](const RepositoryId&) { return std::optional<std::string>(); };
+  facts.alternates_of = [](const RepositoryId&) { return std::vector<RepositoryId>(); };
+  absl::Status unknown_repository;
+  auto split = locks::SplitByPartition(
+      locks::DeriveLocks(manifest, reads, facts), [&](const RepositoryId& id) {
+        const auto it = created.find(id);
+        if (it != created.end()) return it->second;
+        const std::shared_ptr<RepositoryState> state = repositories_->Find(id);
+        if (state != nullptr) return state->partition();
+        unknown_repository = absl::InternalError("footprint names a repository that is not open");
+        return wal::kNameSpacePartition;
+      });
+  for (auto& [id, footprint] : split) {
+    commit->parts.push_back(PendingCommit::Part{partitions_->Get(id), std::move(footprint)});
+  }
+  return unknown_repository;
+}
+
+absl::Status StoreCore::PrepareManifest(const wal::Manifest& manifest,
+                                        const locks::DeclaredReads& reads,
+                                        TransactionPayload* payload, PendingCommit* commit) {
+  if (absl::Status valid = ValidateManifest(manifest); !valid.ok()) {
+    return absl::InternalError(absl::StrCat("staged a malformed manifest: ", valid.message()));
+  }
+  auto prepared = wal::PrepareEntry(manifest);
+  if (absl::IsResourceExhausted(prepared.status())) {
+    // Too large to stand in the record: the manifest itself travels as a payload file.
+    REPOTXN_ASSIGN_OR_RETURN(const wal::PayloadFile body,
+                             payload->AddBytes(wal::EncodeManifest(manifest)));
+    prepared = wal::PreparePayloadEntry(manifest.transaction_id, body);
+  }
+  if (!prepared.ok()) return prepared.status();
+  commit->id = manifest.transaction_id;
+  commit->prepared = *std::move(prepared);
+  REPOTXN_RETURN_IF_ERROR(SplitFootprint(manifest, reads, commit));
+  REPOTXN_RETURN_IF_ERROR(payload->Seal());
+  std::vector<wal::PayloadFile> files = payload->files();
+  return files.empty() ? absl::OkStatus() : replicator_->StagePayload(manifest.transaction_id, files);
+}
+
+absl::Status StoreCore::Prepare(const StagedChanges& changes, wal::Manifest manifest,
+                                TransactionPayload* payload, PendingCommit* commit) {
+  commit->snapshot_lsn = changes.snapshot_lsn;
+  commit->deadline = changes.deadline;
+  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, changes.reads, payload, commit));
+  absl::flat_hash_map<std::string, std::string> contents;  // of payload files, by digest
+  for (const auto& [id, repository] : changes.repositories) {
+    for (const auto& [path, state] : repository.files) {
+      if (state.content != nullptr &&
+          static_cast<int64_t>(state.content->size()) > wal::kInlineContentBytesMax) {
+        contents.emplace(storage::Sha256(*state.content), *state.content);
+      }
+    }
+  }
+  REPOTXN_ASSIGN_OR_RETURN(
+      commit->effects,
+      MakeEffects(manifest, [&](const wal::PayloadFile& file) -> absl::StatusOr<std::string> {
+        return contents.at(file.sha256);
+      }));
+  for (const wal::CreateRepository& created : commit->effects.created) {
+    REPOTXN_RETURN_IF_ERROR(materializer_->StageSkeleton(created));
+  }
+  return absl::OkStatus();
+}
+
+CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
+  if (!changes->request_id.empty() && !changes->fences_request) {
+    auto recorded = RecordedRequest(changes->request_id, changes->snapshot_lsn);
+    if (!recorded.ok()) return NotCommitted(changes->id, recorded.status());
+    if (*recorded) return **std::move(recorded);
+  }
+  if (ChangesNothing(*changes) && changes->request_id.empty()) {
+    CommitResult result;
+    result.outcome = CommitOutcome::kCommitted;
+    result.transaction_id = changes->id;
+    return result;
+  }
+  if (OverlayBytes() > options_.overlay_bytes_max) {
+    return NotCommitted(changes->id, absl::ResourceExhaustedError("too much waits to be materialized"));
+  }
+  const std::shared_ptr<TransactionPayload> payload = payloads_->Of(changes->id);
+  PendingCommit commit;
+  auto manifest = BuildManifest(*changes, payload.get());
+  if (!manifest.ok()) return NotCommitted(changes->id, manifest.status());
+  CommitResult result;
+  if (absl::Status prepared = Prepare(*changes, *std::move(manifest), payload.get(), &commit);
+      prepared.ok()) {
+    result = committer_->Commit(&commit);
+  } else {
+    result = NotCommitted(changes->id, std::move(prepared));
+  }
+  if (result.outcome == CommitOutcome::kNotCommitted) {
+    for (const wal::CreateRepository& created : commit.effects.created) {
+      materializer_->DiscardSkeleton(created.id);
+    }
+    return result;
+  }
+  payload->ReleaseToLog();
+  if (result.committed() && !payload->files().empty()) NotePayload(result.lsn, changes->id);
+  return result;
+}
+
+absl::Status StoreCore::DryRunChanges(const StagedChanges& changes) {
+  if (ChangesNothing(changes)) return absl::OkStatus();
+  // A payload of its own: nothing of a trial is kept.
+  const TransactionId trial = NewTransactionId();
+  TransactionPayload payload(payload_store_.get(), trial);
+  REPOTXN_ASSIGN_OR_RETURN(const wal::Manifest manifest, BuildManifest(changes, &payload));
+  PendingCommit commit;
+  commit.snapshot_lsn = changes.snapshot_lsn;
+  REPOTXN_RETURN_IF_ERROR(SplitFootprint(manifest, changes.reads, &commit));
+  return committer_->DryRun(commit);
+}
+
+absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
+  for (const wal::CreateRepository& created : commit.effects.created) {
+    REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
+  }
+  for (const wal::AddPack& pack : commit.effects.packs) {
+    REPOTXN_RETURN_IF_ERROR(
+        materializer_->LinkPack(pack, commit.id, commit.effects.created_at));
+    if (const auto state = repositories_->Find(pack.id)) state->NotePackAdded(pack.name);
+  }
+  return absl::OkStatus();
+}
+
+void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
+  rows_->Publish(effects.keys, lsn);
+  for (const wal::CreateRepository& created : effects.created) {
+    repositories_->Get(created.id, RepositoryRow{created.path, created.partition, created.format});
+  }
+  for (const RepositoryEffects& changed : effects.repositories) {
+    std::shared_ptr<RepositoryState> state = repositories_->Find(changed.id);
+    if (state == nullptr) {
+      // Only in recovery: whoever commits has opened the repository.
+      auto opened = StateOf(changed.id, lsn);
+      if (REPOTXN_NEVER(!opened.ok())) continue;
+      state = *std::move(opened);
+    }
+    state->Publish(changed, lsn);
+    repositories_->MarkDirty(changed.id);
+  }
+}
+
+void StoreCore::NotePayload(wal::Lsn lsn, const TransactionId& id) {
+  const storage::MutexLock lock(&payload_mutex_);
+  logged_payloads_.emplace_back(lsn, id);
+}
+
+}  // namespace repotxn::txn

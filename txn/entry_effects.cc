@@ -1,0 +1,204 @@
+#include "txn/entry_effects.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "refs/ref_name.h"
+#include "refs/ref_operations.h"
+#include "storage/status_macros.h"
+#include "storage/store_path.h"
+#include "txn/repository_path.h"
+
+namespace repotxn::txn {
+namespace {
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("malformed manifest: ", what));
+}
+
+bool IsPackName(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "pack-") || (name.size() != 40 && name.size() != 64)) return false;
+  for (const char c : name) {
+    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) return false;
+  }
+  return true;
+}
+
+bool IsPayload(const wal::PayloadFile& file) { return file.size >= 0 && file.sha256.size() == 32; }
+
+absl::Status ValidateMode(uint32_t mode) {
+  return (mode & ~uint32_t{0777}) == 0 ? absl::OkStatus() : Malformed("mode of a file");
+}
+
+// Judges one operation; kUnimplemented for what is specified and not applied.
+struct OperationValidator {
+  absl::Status operator()(const wal::CreateRepository& op) const {
+    if (op.id.IsZero() || op.partition == wal::kNameSpacePartition) return Malformed("repository");
+    if (!RepositoryPath::Parse(op.path).ok()) return Malformed("path of a repository");
+    if (op.format != ObjectFormat::kSha1 && op.format != ObjectFormat::kSha256) {
+      return Malformed("object format");
+    }
+    const auto head = refs::RefName::Parse(op.head_target);
+    return head.ok() && !head->IsHead() ? absl::OkStatus() : Malformed("target of HEAD");
+  }
+  absl::Status operator()(const wal::SetPath& op) const {
+    return RepositoryPath::Parse(op.path).ok() ? absl::OkStatus() : Malformed("path of a repository");
+  }
+  absl::Status operator()(const wal::EnsureGroup& op) const {
+    return RepositoryPath::Parse(op.path).ok() ? absl::OkStatus() : Malformed("path of a group");
+  }
+  absl::Status operator()(const wal::PutFile& op) const {
+    if (absl::Status s = ValidateMode(op.mode); !s.ok()) return s;
+    if (op.content.is_payload() && !IsPayload(op.content.payload)) return Malformed("payload");
+    return refs::IsRefOperation(op) || CheckWritablePath(op.path).ok() ? absl::OkStatus()
+                                                                      : Malformed("path of a file");
+  }
+  absl::Status operator()(const wal::RemoveFile& op) const {
+    return refs::IsRefOperation(op) || CheckWritablePath(op.path).ok() ? absl::OkStatus()
+                                                                      : Malformed("path of a file");
+  }
+  absl::Status operator()(const wal::MakeDirectory& op) const {
+    return CheckWritablePath(op.path).ok() ? absl::OkStatus() : Malformed("path of a directory");
+  }
+  absl::Status operator()(const wal::RemoveDirectory& op) const {
+    return CheckWritablePath(op.path).ok() ? absl::OkStatus() : Malformed("path of a directory");
+  }
+  // Compared with the note, line by line, by VerifyRefOperations.
+  absl::Status operator()(const wal::EditPackedRefs&) const { return absl::OkStatus(); }
+  absl::Status operator()(const wal::AddPack& op) const {
+    if (!IsPackName(op.name)) return Malformed("name of a pack");
+    return IsPayload(op.pack) && IsPayload(op.index) && IsPayload(op.reverse_index)
+               ? absl::OkStatus()
+               : Malformed("payload of a pack");
+  }
+  template <typename NotApplied>
+  absl::Status operator()(const NotApplied&) const {
+    return absl::UnimplementedError("operation that this version does not apply");
+  }
+};
+
+class EffectsBuilder {
+ public:
+  RepositoryEffects& Of(const RepositoryId& id) {
+    RepositoryEffects& effects = repositories_[id];
+    effects.id = id;
+    return effects;
+  }
+  std::vector<RepositoryEffects> Take() {
+    std::vector<RepositoryEffects> all;
+    for (auto& [id, effects] : repositories_) all.push_back(std::move(effects));
+    return all;
+  }
+
+ private:
+  std::map<RepositoryId, RepositoryEffects> repositories_;
+};
+
+absl::Status AddRefEffects(const wal::Manifest& manifest, EffectsBuilder* builder) {
+  const refs::RefPlacements placements(manifest);
+  for (const wal::RefChange& change : manifest.note.ref_changes) {
+    RefState state;
+    REPOTXN_ASSIGN_OR_RETURN(state.value, refs::RefValue::FromLogged(change.new_value));
+    state.is_packed = placements.Of(change) == refs::RefPlacement::kPacked;
+    builder->Of(change.id).refs.emplace_back(change.name, std::move(state));
+  }
+  for (const wal::RefsPacked& packing : manifest.note.refs_packed) {
+    for (const wal::PackedRef& ref : packing.refs) {
+      REPOTXN_ASSIGN_OR_RETURN(const ObjectId oid, ObjectId::FromBytes(ref.oid));
+      ObjectId peeled;
+      if (!ref.peeled.empty()) {
+        REPOTXN_ASSIGN_OR_RETURN(peeled, ObjectId::FromBytes(ref.peeled));
+      }
+      builder->Of(packing.id)
+          .refs.emplace_back(ref.name, RefState{refs::RefValue::Object(oid, peeled), true});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddFileEffects(const wal::Operation& operation, const PayloadReader& read_payload,
+                            EffectsBuilder* builder) {
+  if (const auto* put = std::get_if<wal::PutFile>(&operation)) {
+    FileState state{FileState::Kind::kFile, put->mode, nullptr};
+    std::string content = put->content.inline_bytes;
+    if (put->content.is_payload()) {
+      REPOTXN_ASSIGN_OR_RETURN(content, read_payload(put->content.payload));
+    }
+    state.content = std::make_shared<const std::string>(std::move(content));
+    builder->Of(put->id).files.emplace_back(put->path, std::move(state));
+  } else if (const auto* remove = std::get_if<wal::RemoveFile>(&operation)) {
+    builder->Of(remove->id).files.emplace_back(remove->path, FileState{});
+  } else if (const auto* make = std::get_if<wal::MakeDirectory>(&operation)) {
+    builder->Of(make->id).files.emplace_back(
+        make->path, FileState{FileState::Kind::kDirectory, 0755, nullptr});
+  } else if (const auto* rmdir = std::get_if<wal::RemoveDirectory>(&operation)) {
+    builder->Of(rmdir->id).files.emplace_back(rmdir->path, FileState{});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckWritablePath(absl::string_view path) {
+  const auto parsed = storage::StorePath::Parse(path);
+  if (!parsed.ok()) return parsed.status();
+  if (path.empty()) return absl::InvalidArgumentError("path of a file is empty");
+  const std::vector<absl::string_view> components = absl::StrSplit(path, '/');
+  static const std::set<std::string>* const reserved = new std::set<std::string>{
+      "HEAD", "packed-refs", "refs", "objects", "logs", "FETCH_HEAD", "gc.pid"};
+  if (reserved->count(std::string(components[0].data(), components[0].size())) > 0) {
+    return absl::InvalidArgumentError("path is reserved for refs, objects or git itself");
+  }
+  for (const absl::string_view component : components) {
+    if (absl::EndsWith(component, ".lock")) {
+      return absl::InvalidArgumentError("path ends in .lock");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateManifest(const wal::Manifest& manifest) {
+  if (manifest.transaction_id.IsZero()) return Malformed("transaction id");
+  for (const wal::Operation& operation : manifest.operations) {
+    REPOTXN_RETURN_IF_ERROR(std::visit(OperationValidator{}, operation));
+  }
+  if (!manifest.note.objects_removed.empty()) {
+    return absl::UnimplementedError("operation that this version does not apply");
+  }
+  return refs::VerifyRefOperations(manifest);
+}
+
+absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
+                                         const PayloadReader& read_payload) {
+  EntryEffects effects;
+  effects.created_at = manifest.created_at;
+  EffectsBuilder builder;
+  for (const wal::Operation& operation : manifest.operations) {
+    if (const auto* create = std::get_if<wal::CreateRepository>(&operation)) {
+      effects.created.push_back(*create);
+    } else if (const auto* pack = std::get_if<wal::AddPack>(&operation)) {
+      effects.packs.push_back(*pack);
+    } else if (!refs::IsRefOperation(operation)) {
+      REPOTXN_RETURN_IF_ERROR(AddFileEffects(operation, read_payload, &builder));
+    }
+  }
+  REPOTXN_RETURN_IF_ERROR(AddRefEffects(manifest, &builder));
+  effects.repositories = builder.Take();
+  effects.keys = CatalogueChanges(manifest);
+  return effects;
+}
+
+void DropPackedRefs(absl::Span<const wal::DroppedRef> dropped, EntryEffects* effects) {
+  std::set<std::pair<RepositoryId, absl::string_view>> names;
+  for (const wal::DroppedRef& ref : dropped) names.emplace(ref.id, ref.name);
+  for (RepositoryEffects& repository : effects->repositories) {
+    std::erase_if(repository.refs, [&](const std::pair<std::string, RefState>& ref) {
+      return ref.second.is_packed && names.count({repository.id, ref.first}) > 0;
+    });
+  }
+}
+
+}  // namespace repotxn::txn

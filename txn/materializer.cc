@@ -1,0 +1,312 @@
+#include "txn/materializer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "objects/repository_skeleton.h"
+#include "refs/loose_refs.h"
+#include "refs/packed_refs.h"
+#include "storage/log.h"
+#include "storage/status_macros.h"
+#include "txn/layout.h"
+#include "wal/payload_store.h"
+
+namespace repotxn::txn {
+namespace {
+
+// Hard-linked into snapshots and never written in place: read-only for everyone.
+constexpr uint32_t kRefFilePermissions = 0444;
+constexpr int kObstaclesMax = 16;
+
+storage::StorePath SkeletonPath(const RepositoryId& id) {
+  return layout::Staging() / absl::StrCat("skeleton-", id.ToHex());
+}
+
+// Whether a failed rename or mkdir means that something else stands in the way.
+bool IsObstructed(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) ||
+         absl::IsInvalidArgument(status);
+}
+
+// What a batch does to the ref files of a repository.
+struct RefPlan {
+  std::vector<wal::PackedRef> set;
+  std::vector<std::string> unpack;
+  std::vector<std::string> remove_loose;
+  std::vector<std::pair<std::string, refs::RefValue>> put_loose;
+};
+
+RefPlan PlanRefs(const RepositoryState::Batch& batch) {
+  RefPlan plan;
+  auto changes = batch.refs;
+  std::sort(changes.begin(), changes.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [name, version] : changes) {
+    const RefState& state = version.state;
+    if (!state.value.is_absent() && !state.is_packed) {
+      plan.put_loose.emplace_back(name, state.value);
+      continue;
+    }
+    plan.remove_loose.push_back(name);
+    if (state.value.is_absent()) {
+      plan.unpack.push_back(name);
+    } else {
+      const wal::LoggedRefValue logged = state.value.ToLogged();
+      plan.set.push_back(wal::PackedRef{name, logged.bytes, logged.peeled});
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+storage::StorePath Materializer::TemporaryPath() {
+  return layout::Staging() / absl::StrCat("materialize-", temporary_count_.fetch_add(1));
+}
+
+absl::Status Materializer::ClearObstacle(const storage::StorePath& path) {
+  const auto info = fs_->Stat(path);
+  if (absl::IsNotFound(info.status())) return absl::OkStatus();
+  if (info.ok() && info->kind == storage::FileKind::kDirectory &&
+      fs_->RemoveDirectory(path).ok()) {
+    return absl::OkStatus();
+  }
+  REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*fs_, layout::LostFound()));
+  for (int i = 0;; ++i) {
+    const storage::StorePath kept =
+        layout::LostFound() / absl::StrCat(path.Name().empty() ? "root" : path.Name(), ".",
+                                           temporary_count_.fetch_add(1));
+    const auto there = storage::Exists(*fs_, kept);
+    if (!there.ok()) return there.status();
+    if (*there) continue;
+    REPOTXN_RETURN_IF_ERROR(fs_->Rename(path, kept));
+    const std::string report = absl::StrCat(path.text(), " -> ", kept.text());
+    storage::LogWarning(absl::StrCat("moved an unknown file out of the way: ", report));
+    const storage::MutexLock lock(&reports_mutex_);
+    lost_found_.push_back(report);
+    return absl::OkStatus();
+  }
+}
+
+absl::Status Materializer::EnsureDirectory(const storage::StorePath& root,
+                                           const storage::StorePath& directory) {
+  for (int i = 0; i < kObstaclesMax; ++i) {
+    const absl::Status made = storage::MakeDirectories(*fs_, directory);
+    if (made.ok() || !IsObstructed(made)) return made;
+    // Find the component that is no directory.
+    storage::StorePath at = directory;
+    while (!(at == root) && !at.IsRoot()) {
+      const auto info = fs_->Stat(at);
+      if (info.ok() && info->kind != storage::FileKind::kDirectory) {
+        REPOTXN_RETURN_IF_ERROR(ClearObstacle(at));
+        break;
+      }
+      at = at.Parent();
+    }
+    if (at == root || at.IsRoot()) return made;
+  }
+  return absl::UnavailableError("too many obstacles below a directory");
+}
+
+absl::Status Materializer::MoveInto(const storage::StorePath& root, const storage::StorePath& from,
+                                    const storage::StorePath& target) {
+  absl::Status moved = fs_->Rename(from, target);
+  if (moved.ok()) return moved;
+  REPOTXN_RETURN_IF_ERROR(EnsureDirectory(root, target.Parent()));
+  moved = fs_->Rename(from, target);
+  if (moved.ok() || !IsObstructed(moved)) return moved;
+  REPOTXN_RETURN_IF_ERROR(ClearObstacle(target));
+  return fs_->Rename(from, target);
+}
+
+absl::Status Materializer::ReplaceFile(const storage::StorePath& root,
+                                       const storage::StorePath& target, absl::string_view content,
+                                       uint32_t permissions) {
+  const storage::StorePath temporary = TemporaryPath();
+  REPOTXN_RETURN_IF_ERROR(storage::WriteFile(*fs_, temporary, content, permissions));
+  const absl::Status moved = MoveInto(root, temporary, target);
+  if (!moved.ok()) IgnoreBecause(fs_->Remove(temporary), "staging/ is wiped at open");
+  return moved;
+}
+
+absl::Status Materializer::RemoveFile(const storage::StorePath& root,
+                                      const storage::StorePath& target) {
+  const absl::Status removed = fs_->Remove(target);
+  if (absl::IsFailedPrecondition(removed)) {
+    // ENOTDIR: a parent is a file, so this is absent. EISDIR: something unknown; an empty directory is no obstacle.
+    const auto info = fs_->Stat(target);
+    if (!info.ok() || info->kind != storage::FileKind::kDirectory) return absl::OkStatus();
+    return ClearObstacle(target);
+  }
+  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  return storage::RemoveEmptyParents(*fs_, target.Parent(), root);
+}
+
+absl::StatusOr<std::shared_ptr<const DiskRefs>> Materializer::WriteRefs(
+    const RepositoryState& repository, const RepositoryState::Batch& batch) {
+  const RefPlan plan = PlanRefs(batch);
+  const storage::StorePath& directory = repository.directory();
+  auto disk = std::make_shared<DiskRefs>(*batch.disk);
+  REPOTXN_ASSIGN_OR_RETURN(refs::PackedRefsEdit edit,
+                           refs::EditPackedRefs(*disk->packed, plan.set, plan.unpack));
+  if (edit.changed) {
+    REPOTXN_RETURN_IF_ERROR(ReplaceFile(directory, directory / refs::kPackedRefsPath, edit.content,
+                                        kRefFilePermissions));
+    REPOTXN_ASSIGN_OR_RETURN(refs::PackedRefs packed,
+                             refs::PackedRefs::Parse(std::move(edit.content), repository.format()));
+    disk->packed = std::make_shared<const refs::PackedRefs>(std::move(packed));
+  }
+  for (const std::string& name : plan.remove_loose) {
+    // Directories that every repository has stay: their parents are never emptied away.
+    const storage::StorePath file = directory / name;
+    const absl::Status removed = fs_->Remove(file);
+    if (removed.ok()) {
+      REPOTXN_RETURN_IF_ERROR(
+          storage::RemoveEmptyParents(*fs_, file.Parent(), directory / "refs"));
+    } else if (!absl::IsNotFound(removed)) {
+      REPOTXN_RETURN_IF_ERROR(RemoveFile(directory / "refs", file));
+    }
+    disk->loose.erase(name);
+  }
+  for (const auto& [name, value] : plan.put_loose) {
+    const auto shown = disk->loose.find(name);
+    if (shown != disk->loose.end() && shown->second.SameAs(value)) continue;
+    REPOTXN_RETURN_IF_ERROR(ReplaceFile(directory, directory / name, refs::EncodeLooseRef(value),
+                                        kRefFilePermissions));
+    disk->loose.insert_or_assign(name, value);
+  }
+  // Git takes a directory without refs/heads for a repository, but people expect both.
+  REPOTXN_RETURN_IF_ERROR(EnsureDirectory(directory, directory / "refs/heads"));
+  REPOTXN_RETURN_IF_ERROR(EnsureDirectory(directory, directory / "refs/tags"));
+  return std::shared_ptr<const DiskRefs>(std::move(disk));
+}
+
+absl::Status Materializer::WriteFiles(const RepositoryState& repository,
+                                      const RepositoryState::Batch& batch) {
+  auto changes = batch.files;
+  // Removals from the leaves up, then directories and files from the root down.
+  std::sort(changes.begin(), changes.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  const storage::StorePath& directory = repository.directory();
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    if (change->second.state.kind != FileState::Kind::kAbsent) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath path, directory.Child(change->first));
+    const auto info = fs_->Stat(path);
+    if (!info.ok()) continue;  // absent, or below a file: nothing to remove
+    if (info->kind == storage::FileKind::kDirectory) {
+      REPOTXN_RETURN_IF_ERROR(ClearObstacle(path));
+    } else {
+      REPOTXN_RETURN_IF_ERROR(fs_->Remove(path));
+    }
+  }
+  for (const auto& [name, version] : changes) {
+    REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath path, directory.Child(name));
+    if (version.state.kind == FileState::Kind::kDirectory) {
+      REPOTXN_RETURN_IF_ERROR(EnsureDirectory(directory, path));
+    } else if (version.state.kind == FileState::Kind::kFile) {
+      REPOTXN_RETURN_IF_ERROR(
+          ReplaceFile(directory, path, *version.state.content, version.state.mode));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Materializer::MaterializeRepository(RepositoryState* repository, wal::Lsn target) {
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryState::Batch batch, repository->CollectBatch(target));
+  std::shared_ptr<const DiskRefs> disk = batch.disk;
+  if (!batch.files.empty()) {
+    REPOTXN_RETURN_IF_ERROR(repository->CaptureFileBases(batch, registry_->OldestInUse()));
+    REPOTXN_RETURN_IF_ERROR(WriteFiles(*repository, batch));
+  }
+  if (!batch.refs.empty()) {
+    REPOTXN_ASSIGN_OR_RETURN(disk, WriteRefs(*repository, batch));
+  }
+  repository->FinishBatch(batch, std::move(disk), registry_->OldestInUse());
+  if (!batch.files.empty() || !batch.refs.empty()) batches_.fetch_add(1, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status Materializer::WritePath(absl::string_view path, const std::optional<std::string>& row) {
+  if (!row) return absl::OkStatus();
+  REPOTXN_ASSIGN_OR_RETURN(const PathRow decoded, DecodePathRow(*row));
+  if (!decoded.repository) {
+    return EnsureDirectory(layout::Repositories(), layout::Repositories() / path);
+  }
+  const storage::StorePath link = layout::RepositoryLink(path);
+  const std::string target = layout::RepositoryLinkTarget(path, *decoded.repository);
+  const auto existing = fs_->ReadLink(link);
+  if (existing.ok() && *existing == target) return absl::OkStatus();
+  const storage::StorePath temporary = TemporaryPath();
+  REPOTXN_RETURN_IF_ERROR(fs_->Symlink(target, temporary));
+  return MoveInto(layout::Repositories(), temporary, link);
+}
+
+absl::Status Materializer::MaterializeAll(wal::Lsn target) {
+  const storage::MutexLock round(&mutex_);
+  absl::Status first_failure;
+  for (const std::shared_ptr<RepositoryState>& repository : repositories_->TakeDirty()) {
+    const storage::MutexLock latch(repository->latch());
+    const absl::Status status = MaterializeRepository(repository.get(), target);
+    first_failure.Update(status);
+    if (!status.ok() || repository->has_dirty()) repositories_->MarkDirty(repository->id());
+  }
+  REPOTXN_RETURN_IF_ERROR(first_failure);
+  return rows_->Materialize(target, registry_->OldestInUse(),
+                            [this](absl::string_view key, const std::optional<std::string>& row) {
+                              if (!absl::ConsumePrefix(&key, "p/")) return absl::OkStatus();
+                              return WritePath(key, row);
+                            });
+}
+
+absl::Status Materializer::StageSkeleton(const wal::CreateRepository& created) {
+  return objects::WriteSkeleton(*fs_, SkeletonPath(created.id), created.format, created.head_target);
+}
+
+void Materializer::DiscardSkeleton(const RepositoryId& id) {
+  IgnoreBecause(storage::RemoveTree(*fs_, SkeletonPath(id)), "staging/ is wiped at open");
+}
+
+absl::Status Materializer::CreateRepositoryDirectory(const wal::CreateRepository& created) {
+  const storage::StorePath directory = layout::RepositoryDirectory(created.id);
+  REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory / "HEAD"));
+  if (is_there) return absl::OkStatus();  // done before a crash
+  REPOTXN_ASSIGN_OR_RETURN(const bool is_staged, storage::Exists(*fs_, SkeletonPath(created.id)));
+  if (!is_staged) REPOTXN_RETURN_IF_ERROR(StageSkeleton(created));
+  return MoveInto(layout::Repositories(), SkeletonPath(created.id), directory);
+}
+
+absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionId& transaction_id,
+                                    absl::Time created_at) {
+  const storage::StorePath packs = layout::RepositoryDirectory(pack.id) / "objects/pack";
+  REPOTXN_RETURN_IF_ERROR(EnsureDirectory(layout::RepositoryDirectory(pack.id), packs));
+  // The index last: Git takes a pack for complete when it sees one.
+  const std::pair<const wal::PayloadFile*, absl::string_view> files[] = {
+      {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.index, ".idx"}};
+  for (const auto& [file, suffix] : files) {
+    const storage::StorePath source =
+        wal::PayloadPath(layout::Payload(), transaction_id, file->index);
+    const storage::StorePath target = packs / absl::StrCat(pack.name, suffix);
+    absl::Status linked = fs_->Link(source, target);
+    if (absl::IsAlreadyExists(linked)) continue;  // the same objects under the same name
+    if (absl::IsResourceExhausted(linked) || absl::IsFailedPrecondition(linked)) {
+      // EMLINK, EXDEV: an independent copy serves as well.
+      REPOTXN_PROBE("txn.pack_copied");
+      REPOTXN_ASSIGN_OR_RETURN(const std::string content,
+                               storage::ReadFile(*fs_, source, file->size));
+      linked = ReplaceFile(packs, target, content, kRefFilePermissions);
+    }
+    REPOTXN_RETURN_IF_ERROR(linked);
+    REPOTXN_RETURN_IF_ERROR(fs_->SetModified(target, created_at));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Materializer::lost_found() const {
+  const storage::MutexLock lock(&reports_mutex_);
+  return lost_found_;
+}
+
+}  // namespace repotxn::txn

@@ -1,0 +1,92 @@
+// Writes committed versions into the repositories, in batches, behind the commits.
+//
+// A batch of a repository ends at one LSN and coalesces per name, under the repository's latch; when the latch is
+// released the disk equals exactly that LSN. Order on disk: lines of packed-refs first, then loose files removed, then
+// loose files put; so a name never shows an older value than it did [hard case A12]. Temporary files live in staging/ and
+// are renamed across; nothing ends in ".lock". Nothing is synced here: a crash loses the disk's state, never an entry,
+// and recovery writes the final state again. If we die between two steps, the log since the checkpoint overrides both.
+//
+// What stands in the way of a committed entry is moved to lost-found/ and reported, never deleted, and never makes a
+// batch fail [hard case B6].
+//
+// Thread-safe.
+#ifndef REPOTXN_TXN_MATERIALIZER_H_
+#define REPOTXN_TXN_MATERIALIZER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/file_system.h"
+#include "storage/sync.h"
+#include "txn/repository_state.h"
+#include "txn/repository_table.h"
+#include "txn/row_space.h"
+#include "txn/snapshot_registry.h"
+
+namespace repotxn::txn {
+
+class Materializer {
+ public:
+  // All must outlive the materializer.
+  Materializer(storage::FileSystem* fs, RepositoryTable* repositories, RowSpace* rows,
+               const SnapshotRegistry* registry)
+      : fs_(fs), repositories_(repositories), rows_(rows), registry_(registry) {}
+
+  // Brings every repository, symlink and row to `target`, a committed LSN. Afterwards all of them show at least it.
+  absl::Status MaterializeAll(wal::Lsn target) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Brings one repository to `target` now.
+  absl::Status MaterializeRepository(RepositoryState* repository, wal::Lsn target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(repository->latch());
+
+  // Directory work of an entry: idempotent, so that recovery can do it again.
+  absl::Status CreateRepositoryDirectory(const wal::CreateRepository& created);
+  // Makes the skeleton ahead of the commit, where CreateRepositoryDirectory finds it.
+  absl::Status StageSkeleton(const wal::CreateRepository& created);
+  void DiscardSkeleton(const RepositoryId& id);
+  absl::Status LinkPack(const wal::AddPack& pack, const TransactionId& transaction_id, absl::Time created_at);
+
+  int64_t batches() const { return batches_.load(std::memory_order_relaxed); }
+  // What was moved to lost-found/, for the operator.
+  std::vector<std::string> lost_found() const ABSL_LOCKS_EXCLUDED(reports_mutex_);
+
+ private:
+  absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,
+                                                            const RepositoryState::Batch& batch);
+  absl::Status WriteFiles(const RepositoryState& repository, const RepositoryState::Batch& batch);
+  absl::Status WritePath(absl::string_view path, const std::optional<std::string>& row);
+
+  // Replaces `target` by a file of this content; makes parents, clears obstacles below `root`.
+  absl::Status ReplaceFile(const storage::StorePath& root, const storage::StorePath& target,
+                           absl::string_view content, uint32_t permissions);
+  absl::Status RemoveFile(const storage::StorePath& root, const storage::StorePath& target);
+  // Renames `from` to `target`, with the same care.
+  absl::Status MoveInto(const storage::StorePath& root, const storage::StorePath& from,
+                        const storage::StorePath& target);
+  // Moves whatever is at `path` to lost-found/ and reports it; an empty directory is just removed.
+  absl::Status ClearObstacle(const storage::StorePath& path) ABSL_LOCKS_EXCLUDED(reports_mutex_);
+  absl::Status EnsureDirectory(const storage::StorePath& root, const storage::StorePath& directory);
+  storage::StorePath TemporaryPath();
+
+  storage::FileSystem* const fs_;
+  RepositoryTable* const repositories_;
+  RowSpace* const rows_;
+  const SnapshotRegistry* const registry_;
+
+  // One round of MaterializeAll at a time.
+  storage::Mutex mutex_{storage::MutexRank::kSnapshot};
+  std::atomic<uint64_t> temporary_count_{0};
+  std::atomic<int64_t> batches_{0};
+
+  mutable storage::Mutex reports_mutex_{storage::MutexRank::kLeaf};
+  std::vector<std::string> lost_found_ ABSL_GUARDED_BY(reports_mutex_);
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_MATERIALIZER_H_

@@ -1,0 +1,127 @@
+// One open repository in memory: its committed refs and files as of any snapshot in use, and what its disk shows.
+//
+// Refs are answered from memory alone: the image of the disk (packed-refs and loose files at one LSN, replaced by the
+// materializer at the end of a batch) under the versions that are newer. Image and versions are looked at under one
+// mutex, so a read cannot fall between a version that left and an image that has not come. Files are read overlay, disk,
+// overlay again [hard case A13].
+//
+// Thread-safe. Two locks: the *latch*, held by the materializer for a batch, by whoever lists a directory, links a
+// snapshot, or loads the image; and a mutex held for an instant. The disk equals exactly one LSN
+// (materialized_lsn()) whenever the latch is free.
+#ifndef REPOTXN_TXN_REPOSITORY_STATE_H_
+#define REPOTXN_TXN_REPOSITORY_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "objects/object_lookup.h"
+#include "refs/packed_refs.h"
+#include "refs/ref_name.h"
+#include "refs/ref_value.h"
+#include "storage/file_system.h"
+#include "storage/sync.h"
+#include "txn/entry_effects.h"
+#include "txn/transaction.h"
+#include "txn/version_table.h"
+#include "wal/lsn.h"
+
+namespace repotxn::txn {
+
+// The refs that the disk shows at materialized_lsn. Immutable. `loose` holds HEAD too.
+struct DiskRefs {
+  std::shared_ptr<const refs::PackedRefs> packed;
+  std::map<std::string, refs::RefValue> loose;
+};
+
+class RepositoryState {
+ public:
+  RepositoryState(storage::FileSystem* fs, const RepositoryId& id, wal::PartitionId partition,
+                  ObjectFormat format);
+
+  const RepositoryId& id() const { return id_; }
+  wal::PartitionId partition() const { return partition_; }
+  ObjectFormat format() const { return format_; }
+  const storage::StorePath& directory() const { return directory_; }
+
+  // Reads at `at`, a snapshot in use. Errors: those of the disk; kDataLoss damaged refs.
+  absl::StatusOr<refs::RefValue> ReadRef(const refs::RefName& name, wal::Lsn at);
+  absl::StatusOr<std::vector<refs::NamedRef>> ListRefs(absl::string_view prefix, wal::Lsn at);
+  // The first ref below directory `name` whose name is greater than `after`.
+  absl::StatusOr<std::optional<std::string>> NextRefBelow(absl::string_view name, absl::string_view after,
+                                                          wal::Lsn at);
+  absl::StatusOr<FileState> ReadFile(absl::string_view path, wal::Lsn at);
+  // Entries of a directory, files and directories, without what belongs to refs and objects.
+  absl::StatusOr<std::vector<std::string>> ListDirectory(absl::string_view path, wal::Lsn at);
+
+  // Objects of the repository and its alternates; opened at first use.
+  absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> Objects() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A pack was linked into the live object directory.
+  void NotePackAdded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Adds the versions of an entry. In LSN order, by the publisher.
+  void Publish(const RepositoryEffects& effects, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For the materializer, which holds the latch.
+  struct Batch {
+    wal::Lsn target;
+    std::vector<std::pair<std::string, VersionTable<RefState>::Version>> refs;
+    std::vector<std::pair<std::string, VersionTable<FileState>::Version>> files;
+    std::shared_ptr<const DiskRefs> disk;
+  };
+  storage::Mutex* latch() ABSL_LOCK_RETURNED(latch_) { return &latch_; }
+  // What has to be written so that the disk equals `target`. Loads the image when it is not there.
+  absl::StatusOr<Batch> CollectBatch(wal::Lsn target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
+  // Captures a file's content from disk before it is overwritten, when a snapshot older than its versions is in use.
+  absl::Status CaptureFileBases(const Batch& batch, wal::Lsn oldest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
+  // The disk now equals batch.target and shows `disk`.
+  void FinishBatch(const Batch& batch, std::shared_ptr<const DiskRefs> disk, wal::Lsn oldest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
+
+  // Loose object refs of the newest state (HEAD and symbolic refs do not count), and their values.
+  absl::StatusOr<std::vector<refs::NamedRef>> NewestLooseRefs() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Drops versions that were kept for snapshots below `oldest`.
+  void Trim(wal::Lsn oldest) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool has_dirty() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t overlay_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Newest entry that changed refs or files here, and newest that the disk shows.
+  wal::Lsn changed_lsn() const ABSL_LOCKS_EXCLUDED(mutex_);
+  wal::Lsn materialized_lsn() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Makes sure that the image is there; takes the latch when it is not.
+  absl::Status EnsureImage() ABSL_LOCKS_EXCLUDED(mutex_, latch_);
+  absl::Status LoadImage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<FileState> ReadFileOnDisk(absl::string_view path);
+
+  // Constant after construction.
+  storage::FileSystem* const fs_;
+  const RepositoryId id_;
+  const wal::PartitionId partition_;
+  const ObjectFormat format_;
+  const storage::StorePath directory_;
+
+  storage::Mutex latch_{storage::MutexRank::kMaterializer};
+
+  mutable storage::Mutex mutex_{storage::MutexRank::kOverlay};
+  std::shared_ptr<const DiskRefs> disk_ ABSL_GUARDED_BY(mutex_);
+  VersionTable<RefState> refs_ ABSL_GUARDED_BY(mutex_);
+  VersionTable<FileState> files_ ABSL_GUARDED_BY(mutex_);
+  wal::Lsn changed_lsn_ ABSL_GUARDED_BY(mutex_);
+  wal::Lsn materialized_lsn_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_REPOSITORY_STATE_H_

@@ -1,0 +1,68 @@
+// Makes snapshot directories and keeps those that can be shared.
+//
+// A directory is made under the repository's latch right after the repository was materialized to the newest committed
+// LSN, so it shows exactly that LSN [hard case A13]. It is shared as long as nothing was committed in the repository since.
+// The LSN it shows stays registered as a snapshot in use while somebody holds it.
+//
+// If we die: snapshots/ is wiped at open.
+//
+// Thread-safe. Mutex: rank kSnapshot, not held while a directory is made.
+#ifndef REPOTXN_TXN_SNAPSHOT_MAKER_H_
+#define REPOTXN_TXN_SNAPSHOT_MAKER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/file_system.h"
+#include "storage/sync.h"
+#include "txn/materializer.h"
+#include "txn/publisher.h"
+#include "txn/repository_state.h"
+#include "txn/snapshot.h"
+#include "txn/snapshot_registry.h"
+
+namespace repotxn::txn {
+
+class SnapshotMaker {
+ public:
+  // All must outlive the maker and every snapshot it made.
+  SnapshotMaker(storage::FileSystem* fs, Materializer* materializer, const Publisher* publisher,
+                SnapshotRegistry* registry);
+  ~SnapshotMaker();
+
+  // A shared snapshot at the newest committed LSN or later.
+  absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> Share(RepositoryState* repository)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Links everything of the repository that a snapshot has, except objects/, into an existing directory, replacing
+  // what is there. Returns the LSN that it shows.
+  absl::StatusOr<wal::Lsn> LinkInto(RepositoryState* repository, const storage::StorePath& directory);
+  // Gives up the shared ones nobody uses.
+  void DropUnused() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t made() const { return made_.load(std::memory_order_relaxed); }
+  int64_t shared() const { return shared_.load(std::memory_order_relaxed); }
+  int64_t live() const { return live_.load(std::memory_order_relaxed); }
+
+ private:
+  class Directory;
+  absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> Make(RepositoryState* repository);
+
+  storage::FileSystem* const fs_;
+  Materializer* const materializer_;
+  const Publisher* const publisher_;
+  SnapshotRegistry* const registry_;
+  std::atomic<uint64_t> count_{0};
+  std::atomic<int64_t> made_{0}, shared_{0}, live_{0};
+
+  storage::Mutex mutex_{storage::MutexRank::kSnapshot};
+  absl::flat_hash_map<RepositoryId, std::shared_ptr<const SnapshotDirectory>> newest_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_SNAPSHOT_MAKER_H_

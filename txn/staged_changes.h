@@ -1,0 +1,62 @@
+// What a transaction has staged so far: private to txn/.
+#ifndef REPOTXN_TXN_STAGED_CHANGES_H_
+#define REPOTXN_TXN_STAGED_CHANGES_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "locks/derivation.h"
+#include "refs/ref_update.h"
+#include "txn/entry_effects.h"
+#include "txn/repository_state.h"
+#include "txn/staged_objects.h"
+#include "txn/transaction.h"
+#include "wal/operation.h"
+
+namespace repotxn::txn {
+
+class StoreCore;
+
+struct StagedRepository {
+  RepositoryId id;
+  // The live repository; nullptr for one that this transaction creates.
+  std::shared_ptr<RepositoryState> live;
+  std::optional<wal::CreateRepository> created;
+  refs::RefStaging refs;
+  // Names whose staged value is present or absent, for the D/F rule over the transaction's own view.
+  std::set<std::string> present, absent;
+  std::map<std::string, FileState> files;
+  std::shared_ptr<StagedObjects> objects;
+
+  ObjectFormat format() const { return live != nullptr ? live->format() : created->format; }
+};
+
+struct StagedChanges {
+  StoreCore* core = nullptr;
+  TransactionId id;
+  wal::Lsn snapshot_lsn;
+  Access access = Access::kReadWrite;
+  absl::Time deadline = absl::InfiniteFuture();
+  std::string request_id;
+  // Set for a transaction of Run: the id stays live between attempts.
+  bool is_attempt = false;
+  bool has_ended = false;
+  // Set for an entry that only fences its request id.
+  bool fences_request = false;
+
+  locks::DeclaredReads reads;
+  std::map<RepositoryId, StagedRepository> repositories;
+  std::map<std::string, RepositoryId> created_paths;
+  std::set<std::string> groups;  // to be ensured
+  std::string actor, origin;
+  std::vector<std::string> push_options;
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_STAGED_CHANGES_H_

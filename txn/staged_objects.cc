@@ -1,0 +1,107 @@
+#include "txn/staged_objects.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "objects/pack_indexer.h"
+#include "objects/quarantine.h"
+#include "objects/repository_skeleton.h"
+#include "storage/log.h"
+#include "storage/status_macros.h"
+#include "txn/layout.h"
+
+namespace repotxn::txn {
+
+StagedObjects::StagedObjects(const Context& context, const TransactionId& id,
+                             std::shared_ptr<RepositoryState> live, ObjectFormat format)
+    : context_(context), id_(id), live_(std::move(live)), format_(format) {}
+
+absl::StatusOr<std::shared_ptr<StagedObjects>> StagedObjects::Create(
+    const Context& context, const TransactionId& id, std::shared_ptr<RepositoryState> live,
+    ObjectFormat format) {
+  const storage::StorePath directory = layout::Staging() / absl::StrCat("objects-", id.ToHex());
+  std::shared_ptr<StagedObjects> staged(new StagedObjects(context, id, live, format));
+  objects::ObjectSnapshotOptions options;
+  options.format = format;
+  if (live != nullptr) options.live_repository = live->directory();
+  REPOTXN_RETURN_IF_ERROR(objects::MakeObjectSnapshot(*context.fs, directory, options));
+  staged->directory_ = directory;
+  auto absolute = context.fs->AbsolutePath(directory);
+  if (absolute.ok()) {
+    staged->absolute_path_ = *std::move(absolute);
+  } else if (!absl::IsUnimplemented(absolute.status())) {
+    return absolute.status();
+  }
+  return staged;
+}
+
+StagedObjects::~StagedObjects() {
+  if (!directory_.IsRoot()) {
+    IgnoreBecause(storage::RemoveTree(*context_.fs, directory_), "staging/ is wiped at open");
+  }
+}
+
+absl::Status StagedObjects::IndexPack(const ByteSource& source, const IndexPackOptions& options) {
+  objects::PackIndexer::Options indexer;
+  indexer.input_bytes_max = options.pack_bytes_max;
+  indexer.timeout = options.timeout;
+  indexer.fsck = options.fsck_objects;
+  indexer.lock_fd = context_.lock_descriptor;
+  REPOTXN_ASSIGN_OR_RETURN(const objects::PackIndexer::Result result,
+                           objects::PackIndexer(indexer).Index(absolute_path_, format_, source));
+  if (!result.is_empty) pack_name_ = result.pack_name;
+  return absl::OkStatus();
+}
+
+absl::Status StagedObjects::StageIndexedPack(absl::string_view name, absl::string_view pack,
+                                             absl::string_view index,
+                                             absl::string_view reverse_index) {
+  const storage::StorePath packs = directory_ / "objects/pack";
+  const std::pair<absl::string_view, absl::string_view> files[] = {
+      {".pack", pack}, {".rev", reverse_index}, {".idx", index}};
+  for (const auto& [suffix, content] : files) {
+    REPOTXN_RETURN_IF_ERROR(
+        storage::WriteFile(*context_.fs, packs / absl::StrCat(name, suffix), content, 0444));
+  }
+  pack_name_ = std::string(name.data(), name.size());
+  return absl::OkStatus();
+}
+
+absl::Status StagedObjects::CompleteWithRefs() {
+  if (live_ == nullptr) return absl::OkStatus();
+  return context_.snapshots->LinkInto(live_.get(), directory_).status();
+}
+
+absl::Status StagedObjects::Seal() {
+  if (!has_pack() || is_sealed_) return absl::OkStatus();
+  payload_ = context_.payloads->Of(id_);
+  const storage::StorePath packs = directory_ / "objects/pack";
+  operation_.name = pack_name_;
+  REPOTXN_ASSIGN_OR_RETURN(operation_.pack,
+                           payload_->AddLinked(packs / absl::StrCat(pack_name_, ".pack")));
+  REPOTXN_ASSIGN_OR_RETURN(operation_.reverse_index,
+                           payload_->AddLinked(packs / absl::StrCat(pack_name_, ".rev")));
+  REPOTXN_ASSIGN_OR_RETURN(operation_.index,
+                           payload_->AddLinked(packs / absl::StrCat(pack_name_, ".idx")));
+  REPOTXN_RETURN_IF_ERROR(payload_->Seal());
+  is_sealed_ = true;
+  return absl::OkStatus();
+}
+
+std::shared_ptr<objects::ObjectLookup> StagedObjects::Lookup(
+    std::shared_ptr<objects::ObjectLookup> live) const {
+  objects::ObjectLookup::Options options;
+  options.format = format_;
+  return objects::ObjectLookup::WithQuarantine(std::move(live), context_.fs, directory_ / "objects",
+                                               options);
+}
+
+wal::AddPack StagedObjects::AddPackTo(const RepositoryId& repository) const {
+  REPOTXN_DCHECK(is_sealed_ && has_pack());
+  wal::AddPack operation = operation_;
+  operation.id = repository;
+  return operation;
+}
+
+}  // namespace repotxn::txn

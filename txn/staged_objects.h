@@ -1,0 +1,73 @@
+// ObjectStaging over the store's directories.
+//
+//   staging/objects-<transaction id>/   the object snapshot; wiped at open if we die at any step
+//   payload/<transaction id>/{0,1,2}    pack, rev, idx once sealed; removed at open when its entry is not in the log
+#ifndef REPOTXN_TXN_STAGED_OBJECTS_H_
+#define REPOTXN_TXN_STAGED_OBJECTS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "objects/object_lookup.h"
+#include "storage/file_system.h"
+#include "txn/object_staging.h"
+#include "txn/repository_state.h"
+#include "txn/snapshot_maker.h"
+#include "txn/transaction_payload.h"
+#include "wal/operation.h"
+
+namespace repotxn::txn {
+
+class StagedObjects final : public ObjectStaging {
+ public:
+  struct Context {
+    storage::FileSystem* fs = nullptr;
+    TransactionPayloads* payloads = nullptr;
+    SnapshotMaker* snapshots = nullptr;
+    int lock_descriptor = -1;
+  };
+
+  // `live` is the repository, or nullptr for one that the transaction creates.
+  static absl::StatusOr<std::shared_ptr<StagedObjects>> Create(const Context& context,
+                                                               const TransactionId& id,
+                                                               std::shared_ptr<RepositoryState> live,
+                                                               ObjectFormat format);
+  ~StagedObjects() override;
+
+  absl::Status IndexPack(const ByteSource& source, const IndexPackOptions& options) override;
+  bool has_pack() const override { return !pack_name_.empty(); }
+  absl::Status CompleteWithRefs() override;
+  const std::string& absolute_path() const override { return absolute_path_; }
+  absl::Status Seal() override;
+
+  // Stages a pack that is indexed and known to be sound. Without a Git child: for stores that are on no disk.
+  absl::Status StageIndexedPack(absl::string_view name, absl::string_view pack, absl::string_view index,
+                                absl::string_view reverse_index);
+
+  const TransactionId& transaction_id() const { return id_; }
+  ObjectFormat format() const { return format_; }
+  // The staged objects in front of the repository's.
+  std::shared_ptr<objects::ObjectLookup> Lookup(std::shared_ptr<objects::ObjectLookup> live) const;
+  // The operation that adds the sealed pack. Requires Seal() and has_pack().
+  wal::AddPack AddPackTo(const RepositoryId& repository) const;
+
+ private:
+  StagedObjects(const Context& context, const TransactionId& id, std::shared_ptr<RepositoryState> live,
+                ObjectFormat format);
+
+  const Context context_;
+  const TransactionId id_;
+  const std::shared_ptr<RepositoryState> live_;
+  const ObjectFormat format_;
+  storage::StorePath directory_;
+  std::string absolute_path_;
+  std::string pack_name_;
+  std::shared_ptr<TransactionPayload> payload_;
+  wal::AddPack operation_;
+  bool is_sealed_ = false;
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_STAGED_OBJECTS_H_

@@ -1,0 +1,166 @@
+#include "txn/store.h"
+
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "locks/verdict.h"
+#include "storage/posix_file_system.h"
+#include "storage/status_macros.h"
+#include "txn/store_core.h"
+
+namespace repotxn::txn {
+namespace {
+
+constexpr size_t kRequestIdBytesMax = 200;
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(10);
+// How long a retry waits for the entry that it lost against; the log decides long before.
+constexpr absl::Duration kConflictWaitMax = absl::Seconds(10);
+
+absl::Status CheckOptions(const StoreOptions& options) {
+  if (options.segment_bytes < 64 << 10 || options.segment_bytes > 1 << 30) {
+    return absl::InvalidArgumentError("segment_bytes is out of range");
+  }
+  if (options.loose_refs_max < 0 || options.direct_pack_refs_min < 1 ||
+      options.admission_queue_max < 1) {
+    return absl::InvalidArgumentError("a bound of the store options is out of range");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Store::Store(std::unique_ptr<StoreCore> core) : core_(std::move(core)) {}
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& root,
+                                                   const StoreOptions& options) {
+  REPOTXN_RETURN_IF_ERROR(CheckOptions(options));
+  if (options.create_if_missing) REPOTXN_RETURN_IF_ERROR(storage::MakeRootDirectory(root));
+  REPOTXN_ASSIGN_OR_RETURN(auto fs, storage::OpenPosixFileSystem(root));
+  Environment environment;
+  environment.file_system = fs.get();
+  environment.clock = storage::Clock::System();
+  environment.random = storage::SystemRandom();
+  REPOTXN_ASSIGN_OR_RETURN(auto core, StoreCore::Open(environment, std::move(fs), options));
+  return std::unique_ptr<Store>(new Store(std::move(core)));
+}
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const Environment& environment,
+                                                   const StoreOptions& options) {
+  REPOTXN_RETURN_IF_ERROR(CheckOptions(options));
+  Environment complete = environment;
+  if (complete.file_system == nullptr) return absl::InvalidArgumentError("no file system given");
+  if (complete.clock == nullptr) complete.clock = storage::Clock::System();
+  if (complete.random == nullptr) complete.random = storage::SystemRandom();
+  REPOTXN_ASSIGN_OR_RETURN(auto core, StoreCore::Open(complete, nullptr, options));
+  return std::unique_ptr<Store>(new Store(std::move(core)));
+}
+
+absl::StatusOr<std::unique_ptr<Transaction>> Store::Begin(const BeginOptions& options) {
+  return core_->Begin(options, false);
+}
+
+absl::StatusOr<std::unique_ptr<Transaction>> StoreCore::Begin(const BeginOptions& options,
+                                                             bool is_attempt) {
+  if (options.request_id.size() > kRequestIdBytesMax) {
+    return absl::InvalidArgumentError("request id is longer than 200 bytes");
+  }
+  auto changes = std::make_unique<StagedChanges>();
+  changes->core = this;
+  changes->id = options.transaction_id.IsZero() ? NewTransactionId() : options.transaction_id;
+  changes->access = options.access;
+  changes->deadline = options.deadline;
+  changes->request_id = options.request_id;
+  changes->is_attempt = is_attempt;
+  if (!is_attempt) REPOTXN_RETURN_IF_ERROR(live_.Enter(changes->id, options.request_id));
+  changes->snapshot_lsn = registry_->Enter();
+  std::unique_ptr<Transaction> transaction(new Transaction(std::move(changes)));
+  for (const RepositoryPath& path : options.repositories) {
+    REPOTXN_RETURN_IF_ERROR(transaction->OpenRepository(path).status());
+  }
+  return transaction;
+}
+
+void StoreCore::End(StagedChanges* changes, bool outcome_unknown) {
+  changes->has_ended = true;
+  registry_->Leave(changes->snapshot_lsn);
+  // The attempts of Run share one id, which Run itself lets go.
+  if (!changes->is_attempt) live_.Leave(changes->id, outcome_unknown);
+}
+
+CommitResult Store::Run(const RunOptions& options,
+                        absl::FunctionRef<absl::Status(Transaction&)> body) {
+  BeginOptions begin = options.begin;
+  if (begin.transaction_id.IsZero()) begin.transaction_id = core_->NewTransactionId();
+  CommitResult result;
+  result.transaction_id = begin.transaction_id;
+  result.status = core_->live()->Enter(begin.transaction_id, begin.request_id);
+  if (!result.status.ok()) return result;
+  const auto leave = absl::MakeCleanup([&] {
+    core_->live()->Leave(begin.transaction_id, result.outcome == CommitOutcome::kUnknown);
+  });
+  absl::Duration backoff = kFirstBackoff;
+  for (int attempt = 1;; ++attempt, backoff *= 2) {
+    auto transaction = core_->Begin(begin, true);
+    result.status = transaction.status();
+    if (transaction.ok()) result.status = body(**transaction);
+    if (result.status.ok()) result = (*transaction)->Commit();
+    result.attempts = attempt;
+    if (result.outcome != CommitOutcome::kNotCommitted || !absl::IsAborted(result.status) ||
+        attempt > options.retries_max || core_->clock()->Now() + backoff > begin.deadline) {
+      return result;
+    }
+    core_->retries().fetch_add(1, std::memory_order_relaxed);
+    if (const auto conflict = locks::ConflictDetailOf(result.status)) {
+      core_->publisher()->AwaitCommitted(conflict->conflicting_lsn, kConflictWaitMax);
+    }
+    core_->Pause(backoff);
+  }
+}
+
+void StoreCore::Pause(absl::Duration backoff) {
+  // Half fixed, half drawn, so that those who lost together do not come back together.
+  const double drawn = static_cast<double>(storage::NextUint64(*environment_.random) >> 11) * 0x1p-53;
+  const absl::Duration until = environment_.clock->Monotonic() + backoff * (0.5 + drawn);
+  const storage::MutexLock lock(&pause_mutex_);
+  while (!is_closed_.load() && environment_.clock->Monotonic() < until) {
+    if (pause_over_.WaitFor(&pause_mutex_, until - environment_.clock->Monotonic())) break;
+  }
+}
+
+CommitResult Store::OutcomeOf(const TransactionId& id) { return core_->OutcomeOf(id); }
+CommitResult Store::OutcomeOfRequest(absl::string_view request_id, absl::Time issued_at) {
+  return core_->OutcomeOfRequest(request_id, issued_at);
+}
+TransactionId Store::NewTransactionId() { return core_->NewTransactionId(); }
+
+absl::StatusOr<std::shared_ptr<ObjectStaging>> Store::StageObjects(const TransactionId& id,
+                                                                   const RepositoryPath& path,
+                                                                   ObjectFormat format_if_absent) {
+  REPOTXN_ASSIGN_OR_RETURN(auto staged, core_->StageObjects(id, path, format_if_absent));
+  return std::shared_ptr<ObjectStaging>(std::move(staged));
+}
+
+absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> Store::ReadSnapshot(
+    const RepositoryPath& path) {
+  return core_->ReadSnapshot(path);
+}
+
+absl::StatusOr<std::vector<RepositoryInfo>> Store::ListRepositories(absl::string_view prefix,
+                                                                   absl::string_view after,
+                                                                   int limit) {
+  return core_->ListRepositories(prefix, after, limit);
+}
+
+wal::Lsn Store::committed_lsn() const { return core_->publisher()->committed_lsn(); }
+StoreMetrics Store::Metrics() const { return core_->Metrics(); }
+const RecoveryReport& Store::recovery_report() const { return core_->recovery_report(); }
+int Store::lock_descriptor() const { return core_->lock_descriptor(); }
+absl::Status Store::Health() const { return core_->committer()->poison(); }
+absl::Status Store::Materialize() { return core_->Materialize(); }
+absl::Status Store::Checkpoint() { return core_->Checkpoint(); }
+absl::Status Store::RunBackgroundWork() { return core_->RunBackgroundWork(); }
+absl::Status Store::Close() { return core_->Close(); }
+
+}  // namespace repotxn::txn

@@ -1,0 +1,188 @@
+// The parts of an open store and how they are wired: private to txn/.
+//
+// Opening, in this order, each step idempotent
+//   1  lock the root; make or read STORE; wipe staging/ and snapshots/. If we die here: the same again.
+//   2  open the metadata store; read the applied position.
+//   3  recover the log behind it (wal/recovery.h): the tail is durable before any of it is believed.
+//   4  load the tail: validate each entry wholly, put its versions into the overlay. In memory only.
+//   5  directory work of the tail, in LSN order: repositories created, packs linked. If we die here: the same again.
+//   6  remove payload of transactions that are not in the log; remove CLEAN, synced.
+//   7  serve. Refs, files and rows follow by the materializer, which writes each final state once.
+//
+// Closing: no more transactions; materialize, sync, advance the applied position; an empty group; CLEAN, synced.
+// When a step fails there is no CLEAN, and opening recovers.
+//
+// Thread-safe.
+#ifndef REPOTXN_TXN_STORE_CORE_H_
+#define REPOTXN_TXN_STORE_CORE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/metadata_store.h"
+#include "txn/committer.h"
+#include "txn/live_transactions.h"
+#include "txn/materializer.h"
+#include "txn/partition.h"
+#include "txn/publisher.h"
+#include "txn/repository_table.h"
+#include "txn/row_space.h"
+#include "txn/snapshot_maker.h"
+#include "txn/snapshot_registry.h"
+#include "txn/staged_changes.h"
+#include "txn/store.h"
+#include "txn/transaction_payload.h"
+#include "wal/local_replicator.h"
+#include "wal/log_queue.h"
+#include "wal/payload_store.h"
+#include "wal/positions.h"
+
+namespace repotxn::txn {
+
+class StoreCore {
+ public:
+  // `owned_file_system` may be null when the environment's file system is the caller's.
+  static absl::StatusOr<std::unique_ptr<StoreCore>> Open(const Environment& environment,
+                                                         std::unique_ptr<storage::FileSystem> owned_file_system,
+                                                         const StoreOptions& options);
+  ~StoreCore();
+
+  // Transactions (txn/transaction.cc, txn/commit_builder.cc).
+  absl::StatusOr<std::unique_ptr<Transaction>> Begin(const BeginOptions& options, bool is_attempt);
+  void End(StagedChanges* changes, bool outcome_unknown);
+  CommitResult CommitChanges(StagedChanges* changes);
+  absl::Status DryRunChanges(const StagedChanges& changes);
+  // The live repository with this id at `at`; kNotFound.
+  absl::StatusOr<std::shared_ptr<RepositoryState>> StateOf(const RepositoryId& id, wal::Lsn at);
+  absl::StatusOr<std::optional<PathRow>> LookUpPath(absl::string_view path, wal::Lsn at);
+  absl::StatusOr<RepositoryInfo> Describe(const RepositoryId& id, wal::Lsn at);
+  TransactionId NewTransactionId();
+
+  // Outcomes (txn/outcomes.cc).
+  CommitResult OutcomeOf(const TransactionId& id);
+  CommitResult OutcomeOfRequest(absl::string_view request_id, absl::Time issued_at);
+  // Outcome that a row of a request id records; nullopt: none at `at`.
+  absl::StatusOr<std::optional<CommitResult>> RecordedRequest(absl::string_view request_id, wal::Lsn at);
+
+  // Background (txn/background.cc).
+  absl::Status RunBackgroundWork();
+  absl::Status Materialize();
+  absl::Status Checkpoint() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  absl::Status PackLooseRefs(RepositoryState* repository);
+  absl::Status Close();
+
+  absl::StatusOr<std::shared_ptr<StagedObjects>> StageObjects(const TransactionId& id, const RepositoryPath& path,
+                                                              ObjectFormat format_if_absent);
+  absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> ReadSnapshot(const RepositoryPath& path);
+  absl::StatusOr<std::vector<RepositoryInfo>> ListRepositories(absl::string_view prefix, absl::string_view after,
+                                                              int limit);
+  StoreMetrics Metrics() const;
+
+  storage::Random* random() const { return environment_.random; }
+  storage::Clock* clock() const { return environment_.clock; }
+  const StoreOptions& options() const { return options_; }
+  Publisher* publisher() { return publisher_.get(); }
+  const Publisher& publisher() const { return *publisher_; }
+  Committer* committer() { return committer_.get(); }
+  LiveTransactions* live() { return &live_; }
+  SnapshotRegistry* registry() { return registry_.get(); }
+  const RecoveryReport& recovery_report() const { return recovery_report_; }
+  int lock_descriptor() const { return lock_ == nullptr ? -1 : lock_->descriptor(); }
+  std::atomic<int64_t>& retries() { return retries_; }
+  // Waits before a retry, about as long as `backoff`; closing ends it.
+  void Pause(absl::Duration backoff) ABSL_LOCKS_EXCLUDED(pause_mutex_);
+
+ private:
+  StoreCore(const Environment& environment, std::unique_ptr<storage::FileSystem> owned,
+            const StoreOptions& options);
+
+  // Opening (txn/store_open.cc).
+  absl::Status LockRoot();
+  absl::Status OpenRoot();
+  absl::Status CreateRoot();
+  absl::Status WipeTemporary();
+  absl::Status OpenLog();
+  absl::Status LoadTail(wal::Lsn last);
+  absl::Status LoadEntry(const wal::DecodedEntry& entry);
+  absl::Status RemoveDeadPayload();
+  void StartBackground();
+  void StopBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
+
+  // Commit (txn/commit_builder.cc).
+  absl::StatusOr<wal::Manifest> BuildManifest(const StagedChanges& changes, TransactionPayload* payload);
+  absl::Status Prepare(const StagedChanges& changes, wal::Manifest manifest, TransactionPayload* payload,
+                       PendingCommit* commit);
+  absl::Status PrepareManifest(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
+                               TransactionPayload* payload, PendingCommit* commit);
+  absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
+                              PendingCommit* commit);
+  absl::Status DoDirectoryWork(const PendingCommit& commit);
+  void PublishEntry(const EntryEffects& effects, wal::Lsn lsn);
+  void NotePayload(wal::Lsn lsn, const TransactionId& id);
+
+  // Background (txn/background.cc).
+  void BackgroundLoop() ABSL_LOCKS_EXCLUDED(background_mutex_);
+  absl::Status PackCrowdedRepositories();
+  bool CheckpointIsDue();
+  absl::Status ForgetOldOutcomes();
+  int64_t OverlayBytes() const;
+
+  // Constant after opening.
+  std::unique_ptr<storage::FileSystem> owned_file_system_;
+  const Environment environment_;
+  const StoreOptions options_;
+  storage::FileSystem* const fs_;
+  StoreId store_id_;
+  std::unique_ptr<storage::FileLock> lock_;
+  RecoveryReport recovery_report_;
+
+  std::unique_ptr<storage::MetadataStore> metadata_;
+  std::unique_ptr<wal::PayloadStore> payload_store_;
+  std::unique_ptr<TransactionPayloads> payloads_;
+  std::unique_ptr<wal::LocalReplicator> replicator_;
+  std::unique_ptr<RowSpace> rows_;
+  std::unique_ptr<RepositoryTable> repositories_;
+  std::unique_ptr<Publisher> publisher_;
+  std::unique_ptr<SnapshotRegistry> registry_;
+  std::unique_ptr<PartitionTable> partitions_;
+  std::unique_ptr<Materializer> materializer_;
+  std::unique_ptr<wal::LogQueue> queue_;
+  std::unique_ptr<Committer> committer_;
+  std::unique_ptr<SnapshotMaker> snapshots_;
+  LiveTransactions live_;
+
+  std::atomic<int64_t> retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
+  std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
+  std::atomic<bool> is_closed_{false};
+
+  storage::Mutex checkpoint_mutex_{storage::MutexRank::kLifecycle};
+  wal::Positions positions_ ABSL_GUARDED_BY(checkpoint_mutex_);
+  absl::Duration checkpointed_at_ ABSL_GUARDED_BY(checkpoint_mutex_);
+  absl::Status close_status_ ABSL_GUARDED_BY(checkpoint_mutex_);
+
+  storage::Mutex payload_mutex_{storage::MutexRank::kLeaf};
+  std::vector<std::pair<wal::Lsn, TransactionId>> logged_payloads_ ABSL_GUARDED_BY(payload_mutex_);
+
+  storage::Mutex pause_mutex_{storage::MutexRank::kLeaf};
+  storage::CondVar pause_over_;
+
+  storage::Mutex background_mutex_{storage::MutexRank::kLeaf};
+  storage::CondVar background_wake_;
+  bool stop_background_ ABSL_GUARDED_BY(background_mutex_) = false;
+  bool background_is_wanted_ ABSL_GUARDED_BY(background_mutex_) = false;
+  wal::Lsn idle_since_;  // of the background thread
+  std::thread background_;
+};
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_STORE_CORE_H_

@@ -1,0 +1,102 @@
+// Questions about repositories at a snapshot, and what Git children get.
+#include "absl/cleanup/cleanup.h"
+#include "storage/status_macros.h"
+#include "txn/store_core.h"
+
+namespace repotxn::txn {
+
+absl::StatusOr<std::optional<PathRow>> StoreCore::LookUpPath(absl::string_view path, wal::Lsn at) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(PathKey(path), at));
+  if (!row) return std::optional<PathRow>();
+  REPOTXN_ASSIGN_OR_RETURN(const PathRow decoded, DecodePathRow(row->value));
+  return std::optional<PathRow>(decoded);
+}
+
+absl::StatusOr<std::shared_ptr<RepositoryState>> StoreCore::StateOf(const RepositoryId& id,
+                                                                    wal::Lsn at) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(RepositoryKey(id), at));
+  if (!row) return absl::NotFoundError("repository does not exist");
+  if (auto open = repositories_->Find(id)) return open;
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryRow decoded, DecodeRepositoryRow(row->value));
+  return repositories_->Get(id, decoded);
+}
+
+absl::StatusOr<RepositoryInfo> StoreCore::Describe(const RepositoryId& id, wal::Lsn at) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(RepositoryKey(id), at));
+  if (!row) return absl::NotFoundError("repository does not exist");
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryRow decoded, DecodeRepositoryRow(row->value));
+  return RepositoryInfo{id, decoded.path, decoded.format, row->version};
+}
+
+absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
+    const TransactionId& id, const RepositoryPath& path, ObjectFormat format_if_absent) {
+  const wal::Lsn at = registry_->Enter();
+  const auto leave = absl::MakeCleanup([&] { registry_->Leave(at); });
+  REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUpPath(path.text(), at));
+  std::shared_ptr<RepositoryState> live;
+  if (row && row->repository) {
+    REPOTXN_ASSIGN_OR_RETURN(live, StateOf(*row->repository, at));
+  }
+  StagedObjects::Context context;
+  context.fs = fs_;
+  context.payloads = payloads_.get();
+  context.snapshots = snapshots_.get();
+  context.lock_descriptor = lock_descriptor();
+  const ObjectFormat format = live != nullptr ? live->format() : format_if_absent;
+  return StagedObjects::Create(context, id, std::move(live), format);
+}
+
+absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> StoreCore::ReadSnapshot(
+    const RepositoryPath& path) {
+  const wal::Lsn at = registry_->Enter();
+  const auto leave = absl::MakeCleanup([&] { registry_->Leave(at); });
+  REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUpPath(path.text(), at));
+  if (!row || !row->repository) return absl::NotFoundError("repository does not exist");
+  REPOTXN_ASSIGN_OR_RETURN(const auto live, StateOf(*row->repository, at));
+  return snapshots_->Share(live.get());
+}
+
+absl::StatusOr<std::vector<RepositoryInfo>> StoreCore::ListRepositories(absl::string_view prefix,
+                                                                       absl::string_view after,
+                                                                       int limit) {
+  const wal::Lsn at = registry_->Enter();
+  const auto leave = absl::MakeCleanup([&] { registry_->Leave(at); });
+  std::vector<RepositoryInfo> listed;
+  std::string next = after.empty() ? std::string() : PathKey(after);
+  while (static_cast<int>(listed.size()) < limit) {
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<Row> rows, rows_->Scan(PathKey(prefix), next, at, limit));
+    if (rows.empty()) break;
+    for (const Row& row : rows) {
+      REPOTXN_ASSIGN_OR_RETURN(const PathRow path, DecodePathRow(row.value));
+      if (!path.repository || static_cast<int>(listed.size()) >= limit) continue;
+      REPOTXN_ASSIGN_OR_RETURN(RepositoryInfo info, Describe(*path.repository, at));
+      listed.push_back(std::move(info));
+    }
+    next = rows.back().key;
+  }
+  return listed;
+}
+
+StoreMetrics StoreCore::Metrics() const {
+  StoreMetrics metrics;
+  metrics.commits = committer_->commits();
+  metrics.conflicts = committer_->conflicts();
+  metrics.retries = retries_.load(std::memory_order_relaxed);
+  metrics.materialized_batches = materializer_->batches();
+  metrics.ref_packings = ref_packings_.load(std::memory_order_relaxed);
+  metrics.checkpoints = checkpoints_.load(std::memory_order_relaxed);
+  metrics.snapshots_made = snapshots_->made();
+  metrics.snapshots_shared = snapshots_->shared();
+  metrics.snapshots_live = snapshots_->live();
+  metrics.open_transactions = static_cast<int64_t>(live_.count());
+  metrics.overlay_bytes = OverlayBytes();
+  metrics.repositories = static_cast<int64_t>(repositories_->All().size());
+  metrics.committed_lsn = publisher_->committed_lsn().value();
+  metrics.materialized_lsn = materialized_lsn_.load();
+  metrics.applied_lsn = applied_lsn_.load();
+  metrics.oldest_snapshot_lsn = registry_->OldestInUse().value();
+  metrics.poisoned = !committer_->poison().ok();
+  return metrics;
+}
+
+}  // namespace repotxn::txn

@@ -1,0 +1,456 @@
+#include "txn/transaction.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "objects/closure_check.h"
+#include "refs/directory_file_rule.h"
+#include "storage/status_macros.h"
+#include "txn/staged_changes.h"
+#include "txn/store_core.h"
+
+namespace repotxn::txn {
+namespace {
+
+// Content that a transaction may give to one file, in bytes: it waits in memory until it is materialized.
+constexpr int64_t kFileBytesMax = 64 << 20;
+
+absl::Status CheckOpen(const StagedChanges& changes) {
+  return changes.has_ended ? absl::FailedPreconditionError("transaction has ended") : absl::OkStatus();
+}
+
+absl::Status CheckWritable(const StagedChanges& changes) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(changes));
+  return changes.access == Access::kReadOnly
+             ? absl::PermissionDeniedError("write in a read-only transaction")
+             : absl::OkStatus();
+}
+
+// The repository as this transaction has it, opened on first use.
+absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const RepositoryId& id) {
+  const auto it = changes->repositories.find(id);
+  if (it != changes->repositories.end()) return &it->second;
+  REPOTXN_ASSIGN_OR_RETURN(auto live, changes->core->StateOf(id, changes->snapshot_lsn));
+  StagedRepository& repository = changes->repositories[id];
+  repository.id = id;
+  repository.live = std::move(live);
+  return &repository;
+}
+
+// A ref in the snapshot, declared as read.
+absl::StatusOr<refs::RefValue> ReadSnapshotRef(StagedChanges* changes, const StagedRepository& repository,
+                                               const refs::RefName& name) {
+  if (repository.live == nullptr) {
+    if (!name.IsHead()) return refs::RefValue::Absent();
+    REPOTXN_ASSIGN_OR_RETURN(refs::RefName target, refs::RefName::Parse(repository.created->head_target));
+    return refs::RefValue::Symbolic(std::move(target));
+  }
+  changes->reads.refs.push_back({repository.id, name.text()});
+  return repository.live->ReadRef(name, changes->snapshot_lsn);
+}
+
+// The refs as the transaction sees them: its snapshot with its own changes. For the D/F rule, whose answers need no
+// read keys: the history counts live refs above and below every created name.
+class TransactionView final : public refs::ExistingRefs {
+ public:
+  TransactionView(const StagedRepository* repository, wal::Lsn at) : repository_(repository), at_(at) {}
+
+  absl::StatusOr<bool> Exists(absl::string_view name) override {
+    const std::string text(name.data(), name.size());
+    if (repository_->present.count(text) > 0) return true;
+    if (repository_->absent.count(text) > 0 || repository_->live == nullptr) return false;
+    const auto parsed = refs::RefName::Parse(name);
+    if (!parsed.ok()) return false;  // a prefix like "refs/heads" is no name and cannot exist
+    REPOTXN_ASSIGN_OR_RETURN(const refs::RefValue value, repository_->live->ReadRef(*parsed, at_));
+    return !value.is_absent();
+  }
+
+  absl::StatusOr<std::optional<std::string>> NextBelow(absl::string_view name,
+                                                       absl::string_view after) override {
+    const std::string prefix = absl::StrCat(name, "/");
+    std::optional<std::string> staged;
+    const auto it = repository_->present.upper_bound(
+        std::max(prefix, std::string(after.data(), after.size())));
+    if (it != repository_->present.end() && absl::StartsWith(*it, prefix)) staged = *it;
+    std::string from(after.data(), after.size());
+    while (repository_->live != nullptr) {
+      REPOTXN_ASSIGN_OR_RETURN(const std::optional<std::string> found,
+                               repository_->live->NextRefBelow(name, from, at_));
+      if (!found) break;
+      if (repository_->absent.count(*found) == 0) {
+        return staged && *staged < *found ? staged : found;
+      }
+      from = *found;
+    }
+    return staged;
+  }
+
+ private:
+  const StagedRepository* const repository_;
+  const wal::Lsn at_;
+};
+
+// The objects that a transaction may name: the repository's, behind what it staged. Null: only the empty tree exists.
+absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> ObjectsOf(const StagedRepository& repository) {
+  std::shared_ptr<objects::ObjectLookup> live;
+  if (repository.live != nullptr) {
+    REPOTXN_ASSIGN_OR_RETURN(live, repository.live->Objects());
+  }
+  return repository.objects == nullptr ? live : repository.objects->Lookup(std::move(live));
+}
+
+// The value to stage for a ref: checked to exist, and peeled when it is an annotated tag.
+absl::StatusOr<refs::RefValue> CheckTip(const StagedRepository& repository, const refs::RefName& name,
+                                        const refs::RefValue& value) {
+  if (!value.is_object()) return value;
+  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(repository));
+  if (objects == nullptr) {
+    return absl::FailedPreconditionError(objects::TipFaultReason(objects::TipFaultKind::kMissing));
+  }
+  const objects::Tip tip{name.text(), value.oid()};
+  REPOTXN_ASSIGN_OR_RETURN(const auto faults, objects::CheckTips(*objects, absl::MakeConstSpan(&tip, 1)));
+  if (!faults.empty()) {
+    return absl::FailedPreconditionError(objects::TipFaultReason(faults[0].kind));
+  }
+  if (name.IsBranch()) return refs::RefValue::Object(value.oid());  // a commit: nothing to peel
+  REPOTXN_ASSIGN_OR_RETURN(const auto peeled, objects->Peel(value.oid()));
+  return refs::RefValue::Object(value.oid(), peeled.tags > 0 ? peeled.oid : ObjectId());
+}
+
+absl::StatusOr<FileState> ReadStagedFile(StagedChanges* changes, const StagedRepository& repository,
+                                         const std::string& path) {
+  const auto staged = repository.files.find(path);
+  if (staged != repository.files.end()) return staged->second;
+  if (repository.live == nullptr) {
+    return FileState{};
+  }
+  changes->reads.files.push_back({repository.id, path});
+  return repository.live->ReadFile(path, changes->snapshot_lsn);
+}
+
+void StageParents(const RepositoryPath& path, StagedChanges* changes) {
+  for (const std::string& ancestor : path.Ancestors()) changes->groups.insert(ancestor);
+}
+
+}  // namespace
+
+Transaction::Transaction(std::unique_ptr<StagedChanges> changes) : changes_(std::move(changes)) {}
+
+Transaction::~Transaction() { Abort(); }
+
+const TransactionId& Transaction::id() const { return changes_->id; }
+wal::Lsn Transaction::snapshot_lsn() const { return changes_->snapshot_lsn; }
+
+absl::StatusOr<RepositoryId> Transaction::OpenRepository(const RepositoryPath& path) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const auto created = changes_->created_paths.find(path.text());
+  if (created != changes_->created_paths.end()) return created->second;
+  changes_->reads.repository_paths.push_back(path.text());
+  REPOTXN_ASSIGN_OR_RETURN(const auto row,
+                           changes_->core->LookUpPath(path.text(), changes_->snapshot_lsn));
+  if (!row || !row->repository) return absl::NotFoundError("repository does not exist");
+  REPOTXN_RETURN_IF_ERROR(Touch(changes_.get(), *row->repository).status());
+  return *row->repository;
+}
+
+absl::StatusOr<RepositoryInfo> Transaction::Describe(const RepositoryId& id) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  if (repository->created) {
+    return RepositoryInfo{id, repository->created->path, repository->created->format, wal::Lsn()};
+  }
+  REPOTXN_ASSIGN_OR_RETURN(RepositoryInfo info,
+                           changes_->core->Describe(id, changes_->snapshot_lsn));
+  changes_->reads.repository_paths.push_back(info.path);
+  return info;
+}
+
+absl::Status Transaction::EnsureGroup(absl::string_view text) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryPath path, RepositoryPath::Parse(text));
+  std::vector<std::string> groups = path.Ancestors();
+  groups.push_back(path.text());
+  for (const std::string& group : groups) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto row,
+                             changes_->core->LookUpPath(group, changes_->snapshot_lsn));
+    if ((row && row->repository) || changes_->created_paths.count(group) > 0) {
+      return absl::AlreadyExistsError("a repository stands at a path of the group");
+    }
+  }
+  changes_->groups.insert(groups.begin(), groups.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RepositoryId> Transaction::CreateRepository(const RepositoryPath& path,
+                                                           const CreateOptions& options) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const auto head = refs::RefName::Parse(options.head_target);
+  if (!head.ok() || head->IsHead()) return absl::InvalidArgumentError("malformed target of HEAD");
+  for (const std::string& ancestor : path.Ancestors()) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto row,
+                             changes_->core->LookUpPath(ancestor, changes_->snapshot_lsn));
+    if ((row && row->repository) || changes_->created_paths.count(ancestor) > 0) {
+      return absl::AlreadyExistsError("a repository stands at an ancestor of the path");
+    }
+  }
+  REPOTXN_ASSIGN_OR_RETURN(const auto row,
+                           changes_->core->LookUpPath(path.text(), changes_->snapshot_lsn));
+  if (row || changes_->created_paths.count(path.text()) > 0 ||
+      changes_->groups.count(path.text()) > 0) {
+    return absl::AlreadyExistsError("path is taken");
+  }
+  wal::CreateRepository created;
+  created.id = storage::NewId<RepositoryId>(*changes_->core->random());
+  created.path = path.text();
+  do {
+    created.partition = storage::NextUint64(*changes_->core->random());
+  } while (created.partition == wal::kNameSpacePartition);
+  created.format = options.format;
+  created.head_target = options.head_target;
+  StageParents(path, changes_.get());
+  changes_->created_paths.emplace(path.text(), created.id);
+  StagedRepository& repository = changes_->repositories[created.id];
+  repository.id = created.id;
+  repository.created = created;
+  return created.id;
+}
+
+absl::StatusOr<refs::RefValue> Transaction::ReadRef(const RepositoryId& id, const refs::RefName& name) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  if (auto staged = repository->refs.Staged(name)) return *std::move(staged);
+  return ReadSnapshotRef(changes_.get(), *repository, name);
+}
+
+absl::StatusOr<std::vector<std::pair<refs::RefName, refs::RefValue>>> Transaction::ListRefs(
+    const RepositoryId& id, absl::string_view prefix) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  std::map<std::string, std::pair<refs::RefName, refs::RefValue>> listed;
+  if (repository->live != nullptr) {
+    changes_->reads.ref_prefixes.push_back({id, std::string(prefix.data(), prefix.size())});
+    REPOTXN_ASSIGN_OR_RETURN(auto refs, repository->live->ListRefs(prefix, changes_->snapshot_lsn));
+    if (repository->refs.empty()) {
+      std::vector<std::pair<refs::RefName, refs::RefValue>> all;
+      all.reserve(refs.size());
+      for (refs::NamedRef& ref : refs) all.emplace_back(std::move(ref.name), std::move(ref.value));
+      return all;
+    }
+    for (refs::NamedRef& ref : refs) {
+      std::string text = ref.name.text();
+      listed.emplace(std::move(text), std::make_pair(std::move(ref.name), std::move(ref.value)));
+    }
+  }
+  for (const refs::RefName& name : repository->refs.StagedNames()) {
+    if (name.IsHead() || !absl::StartsWith(name.view(), prefix)) continue;
+    const refs::RefValue value = *repository->refs.Staged(name);
+    listed.erase(name.text());
+    if (!value.is_absent()) listed.emplace(name.text(), std::make_pair(name, value));
+  }
+  std::vector<std::pair<refs::RefName, refs::RefValue>> all;
+  for (auto& [text, ref] : listed) all.push_back(std::move(ref));
+  return all;
+}
+
+absl::Status Transaction::UpdateRef(const RepositoryId& id, const refs::RefUpdate& update) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  if (update.value.is_object() && update.value.oid().format() != repository->format()) {
+    return absl::InvalidArgumentError("object id of another object format");
+  }
+  const auto lookup = [&](const refs::RefName& name) {
+    return ReadSnapshotRef(changes_.get(), *repository, name);
+  };
+  // The checks come first and staging last, so that an error stages nothing. They judge the name that is written.
+  refs::RefName target = update.name;
+  if (!update.no_deref && !update.value.is_symbolic()) {
+    REPOTXN_ASSIGN_OR_RETURN(refs::ResolvedRef resolved,
+                             refs::ResolveSymbolic(update.name, [&](const refs::RefName& name) {
+                               auto staged = repository->refs.Staged(name);
+                               return staged ? absl::StatusOr<refs::RefValue>(*std::move(staged))
+                                             : lookup(name);
+                             }));
+    target = std::move(resolved.name);
+  }
+  refs::RefUpdate checked = update;
+  REPOTXN_ASSIGN_OR_RETURN(checked.value, CheckTip(*repository, target, update.value));
+  TransactionView view(repository, changes_->snapshot_lsn);
+  if (!update.value.is_absent() && !target.IsHead()) {
+    REPOTXN_ASSIGN_OR_RETURN(const bool exists, view.Exists(target.view()));
+    if (!exists) {
+      REPOTXN_ASSIGN_OR_RETURN(
+          const auto conflict,
+          refs::FindDirectoryFileConflict(absl::MakeConstSpan(&target, 1), {}, view));
+      if (conflict) return refs::DirectoryFileError(*conflict);
+    }
+  }
+  REPOTXN_ASSIGN_OR_RETURN(const refs::RefName written, repository->refs.Stage(checked, lookup));
+  const bool is_absent = repository->refs.Staged(written)->is_absent();
+  repository->present.erase(written.text());
+  repository->absent.erase(written.text());
+  (is_absent ? repository->absent : repository->present).insert(written.text());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FileValue> Transaction::ReadFile(const RepositoryId& id, absl::string_view path) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  REPOTXN_ASSIGN_OR_RETURN(const FileState state,
+                           ReadStagedFile(changes_.get(), *repository, std::string(path.data(), path.size())));
+  if (state.kind != FileState::Kind::kFile) return absl::NotFoundError("file does not exist");
+  return FileValue{*state.content, state.mode};
+}
+
+absl::Status Transaction::PutFile(const RepositoryId& id, absl::string_view path, FileValue value) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
+  if ((value.mode & ~uint32_t{0777}) != 0) return absl::InvalidArgumentError("mode of a file");
+  if (static_cast<int64_t>(value.content.size()) > kFileBytesMax) {
+    return absl::InvalidArgumentError("content of a file is larger than 64 MiB");
+  }
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  const std::string text(path.data(), path.size());
+  REPOTXN_ASSIGN_OR_RETURN(const FileState before, ReadStagedFile(changes_.get(), *repository, text));
+  if (before.kind == FileState::Kind::kDirectory) {
+    return absl::FailedPreconditionError("path is a directory");
+  }
+  for (size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
+    REPOTXN_ASSIGN_OR_RETURN(const FileState parent,
+                             ReadStagedFile(changes_.get(), *repository, text.substr(0, slash)));
+    if (parent.kind == FileState::Kind::kFile) {
+      return absl::FailedPreconditionError("a parent of the path is a file");
+    }
+  }
+  repository->files[text] = FileState{FileState::Kind::kFile, value.mode,
+                                      std::make_shared<const std::string>(std::move(value.content))};
+  return absl::OkStatus();
+}
+
+absl::Status Transaction::RemoveFile(const RepositoryId& id, absl::string_view path) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  const std::string text(path.data(), path.size());
+  REPOTXN_ASSIGN_OR_RETURN(const FileState before, ReadStagedFile(changes_.get(), *repository, text));
+  if (before.kind != FileState::Kind::kFile) return absl::NotFoundError("file does not exist");
+  repository->files[text] = FileState{};
+  return absl::OkStatus();
+}
+
+absl::Status Transaction::MakeDirectory(const RepositoryId& id, absl::string_view path) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  const std::string text(path.data(), path.size());
+  // Not a declared read: making a directory that is there commutes with making it.
+  FileState before;
+  const auto staged = repository->files.find(text);
+  if (staged != repository->files.end()) {
+    before = staged->second;
+  } else if (repository->live != nullptr) {
+    REPOTXN_ASSIGN_OR_RETURN(before, repository->live->ReadFile(text, changes_->snapshot_lsn));
+  }
+  if (before.kind == FileState::Kind::kFile) return absl::FailedPreconditionError("path is a file");
+  repository->files[text] = FileState{FileState::Kind::kDirectory, 0755, nullptr};
+  return absl::OkStatus();
+}
+
+absl::Status Transaction::RemoveDirectory(const RepositoryId& id, absl::string_view path) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  const std::string text(path.data(), path.size());
+  REPOTXN_ASSIGN_OR_RETURN(const FileState before, ReadStagedFile(changes_.get(), *repository, text));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(id, path));
+  if (before.kind == FileState::Kind::kFile) return absl::FailedPreconditionError("path is a file");
+  if (!names.empty()) return absl::FailedPreconditionError("directory is not empty");
+  if (before.kind == FileState::Kind::kAbsent) return absl::NotFoundError("directory does not exist");
+  repository->files[text] = FileState{FileState::Kind::kAbsent, 0, nullptr};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> Transaction::ListDirectory(const RepositoryId& id,
+                                                                   absl::string_view path) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  if (!path.empty()) REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  std::set<std::string> names;
+  if (repository->live != nullptr) {
+    changes_->reads.directories.push_back({id, std::string(path.data(), path.size())});
+    REPOTXN_ASSIGN_OR_RETURN(const auto listed,
+                             repository->live->ListDirectory(path, changes_->snapshot_lsn));
+    names.insert(listed.begin(), listed.end());
+  }
+  const std::string prefix = path.empty() ? "" : absl::StrCat(path, "/");
+  for (const auto& [staged, state] : repository->files) {
+    if (!absl::StartsWith(staged, prefix)) continue;
+    const std::string rest = staged.substr(prefix.size());
+    const size_t slash = rest.find('/');
+    if (state.kind != FileState::Kind::kAbsent) {
+      names.insert(rest.substr(0, slash));
+    } else if (slash == std::string::npos) {
+      names.erase(rest);
+    }
+  }
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+absl::StatusOr<bool> Transaction::ObjectExists(const RepositoryId& id, const ObjectId& oid) {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(*repository));
+  return objects != nullptr ? objects->Exists(oid) : absl::StatusOr<bool>(false);
+}
+
+absl::Status Transaction::AddPack(const RepositoryId& id, std::shared_ptr<ObjectStaging> staging) {
+  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  auto staged = std::dynamic_pointer_cast<StagedObjects>(std::move(staging));
+  if (staged == nullptr) return absl::InvalidArgumentError("staging of another store");
+  if (staged->transaction_id() != changes_->id) {
+    return absl::InvalidArgumentError("staging of another transaction");
+  }
+  if (staged->format() != repository->format()) {
+    return absl::InvalidArgumentError("pack of another object format");
+  }
+  if (!staged->has_pack()) return absl::OkStatus();
+  if (repository->objects != nullptr && repository->objects != staged) {
+    return absl::FailedPreconditionError("repository has a staged pack already");
+  }
+  REPOTXN_RETURN_IF_ERROR(staged->Seal());
+  repository->objects = std::move(staged);
+  return absl::OkStatus();
+}
+
+void Transaction::SetActor(absl::string_view actor, absl::string_view origin) {
+  changes_->actor = std::string(actor.data(), actor.size());
+  changes_->origin = std::string(origin.data(), origin.size());
+}
+
+void Transaction::SetPushOptions(std::vector<std::string> options) {
+  changes_->push_options = std::move(options);
+}
+
+absl::Status Transaction::DryRun() {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  return changes_->core->DryRunChanges(*changes_);
+}
+
+CommitResult Transaction::Commit() {
+  CommitResult result;
+  result.transaction_id = changes_->id;
+  result.status = CheckOpen(*changes_);
+  if (!result.status.ok()) return result;
+  result = changes_->core->CommitChanges(changes_.get());
+  changes_->core->End(changes_.get(), result.outcome == CommitOutcome::kUnknown);
+  return result;
+}
+
+void Transaction::Abort() {
+  if (!changes_->has_ended) changes_->core->End(changes_.get(), false);
+}
+
+}  // namespace repotxn::txn
