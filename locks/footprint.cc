@@ -30,7 +30,8 @@ absl::string_view FirstComponents(absl::string_view path, int depth) {
   return path.substr(0, end == 0 ? 0 : end - 1);
 }
 
-bool CanBeExclusive(KeyKind kind) {
+// For an assertion alone.
+[[maybe_unused]] bool CanBeExclusive(KeyKind kind) {
   switch (kind) {
     case KeyKind::kChildren:
     case KeyKind::kPathChildren:
