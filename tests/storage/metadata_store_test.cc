@@ -162,7 +162,7 @@ TEST(MetadataStore, SurvivesFlushesOfItsMemtables) {
   MemoryFileSystem fs;
   SeededRandom random(11);
   Content model;
-  ASSERT_OK_AND_ASSIGN(auto store, MetadataStore::Open(&fs, Meta()));
+  ASSERT_OK_AND_ASSIGN(const auto store, MetadataStore::Open(&fs, Meta()));
   for (int i = 0; i < 300; ++i) {
     const MetadataBatch batch = RandomBatch(random, 64 << 10);
     ASSERT_OK(store->Write(batch, MetadataSync::kUnsynced));
@@ -170,8 +170,8 @@ TEST(MetadataStore, SurvivesFlushesOfItsMemtables) {
   }
   ASSERT_OK(store->Sync());
   const auto crashed = fs.CrashClone({.survival = CrashSurvival::kNothing});
-  ASSERT_OK_AND_ASSIGN(store, MetadataStore::Open(crashed.get(), Meta()));
-  ASSERT_OK_AND_ASSIGN(const Content found, AllOf(*store));
+  ASSERT_OK_AND_ASSIGN(const auto reopened, MetadataStore::Open(crashed.get(), Meta()));
+  ASSERT_OK_AND_ASSIGN(const Content found, AllOf(*reopened));
   EXPECT_TRUE(found == model);
 }
 
