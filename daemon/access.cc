@@ -102,6 +102,8 @@ bool IsLoopback(absl::string_view host) {
   if (parts.size() != 4 || parts[0] != "127") return false;
   for (const absl::string_view part : parts) {
     int value = 0;
+    // Digits only: a resolver takes what is no plain address for a name.
+    if (part.find_first_not_of("0123456789") != absl::string_view::npos) return false;
     if (part.size() > 3 || !absl::SimpleAtoi(part, &value) || value < 0 || value > 255) return false;
   }
   return true;

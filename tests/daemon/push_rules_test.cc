@@ -260,7 +260,7 @@ TEST_F(PushRulesTest, RunsEachHookOnceWithItsOwnInputAndTheObjectsInSight) {
                      "\necho hello from the hook\n"),
         0755}},
       {"hooks/update",
-       {absl::StrCat("#!/bin/sh\necho \"update $1\" >> ", log, "\ntest \"$1\" != refs/heads/no\n"),
+       {absl::StrCat("#!/bin/sh\necho \"update $1\" >> ", log, "\ntest \"$1\" != refs/heads/a-no\n"),
         0755}},
       {"hooks/post-receive",
        {absl::StrCat("#!/bin/sh\nwhile read o n r; do "
@@ -270,16 +270,16 @@ TEST_F(PushRulesTest, RunsEachHookOnceWithItsOwnInputAndTheObjectsInSight) {
   git_.Commit("one", "b", "second\n");
 
   const GitOutcome outcome =
-      git_.Run("one", {"push", "-o", "ci.skip", "origin", "main:refs/heads/yes",
-                       "main:refs/heads/no"});
+      git_.Run("one", {"push", "-o", "ci.skip", "origin", "main:refs/heads/a-no",
+                       "main:refs/heads/b-yes"});
 
   EXPECT_FALSE(outcome.ok());
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("hello from the hook"), HasSubstr("hook declined")));
   std::ifstream file(log);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(text, "pre refs/heads/no 1 ci.skip\npre refs/heads/yes 1 ci.skip\n"
-                  "update refs/heads/no\nupdate refs/heads/yes\npost refs/heads/yes\n");
-  EXPECT_THAT(Refs("demo"), AllOf(HasSubstr("refs/heads/yes"), Not(HasSubstr("refs/heads/no\n")),
+  EXPECT_EQ(text, "pre refs/heads/a-no 1 ci.skip\npre refs/heads/b-yes 1 ci.skip\n"
+                  "update refs/heads/a-no\nupdate refs/heads/b-yes\npost refs/heads/b-yes\n");
+  EXPECT_THAT(Refs("demo"), AllOf(HasSubstr("refs/heads/b-yes"), Not(HasSubstr("refs/heads/a-no\n")),
                                   Not(HasSubstr("stray"))));
 }
 

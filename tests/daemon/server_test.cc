@@ -155,7 +155,9 @@ TEST_F(ServerTest, ServesAnIpv6Address) {
   const absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options_);
   if (!server.ok()) GTEST_SKIP() << "no IPv6 here";
   EXPECT_THAT((*server)->url(), StartsWith("http://[::1]:"));
-  git_.Must("", {"ls-remote", (*server)->url() + "/x.git"});
+  git_.Init("one");
+  git_.Commit("one", "a", "x");
+  git_.Must("one", {"push", "-q", (*server)->url() + "/x.git", "main"});
 }
 
 TEST_F(ServerTest, TurnsAwayPushesBeyondTheBoundAndTakesThemLater) {
