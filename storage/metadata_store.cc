@@ -215,8 +215,11 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> MetadataStore::Open(FileSystem* f
   const rocksdb::Status opened =
       rocksdb::DB::Open(OptionsFor(env.get(), poison), absl::StrCat("/", directory.text()), &db);
   REPOTXN_RETURN_IF_ERROR(FromRocksdb(opened, "open metadata store"));
-  return std::make_unique<RocksdbMetadataStore>(std::move(env), std::move(poison),
-                                                std::unique_ptr<rocksdb::DB>(db));
+  auto store = std::make_unique<RocksdbMetadataStore>(std::move(env), poison,
+                                                      std::unique_ptr<rocksdb::DB>(db));
+  // A failure that RocksDB keeps for the first write is the caller's now.
+  REPOTXN_RETURN_IF_ERROR(poison->status());
+  return store;
 }
 
 std::string PrefixEnd(absl::string_view prefix) {

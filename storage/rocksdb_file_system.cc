@@ -210,11 +210,11 @@ class SeamFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
                       IODebugContext*) override {
-    return OnPaths(from, to, &storage::FileSystem::Rename);
+    return OnPaths(from, to, &SeamFileSystem::RenameAfterItsNeighbours);
   }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions&,
                     IODebugContext*) override {
-    return OnPaths(from, to, &storage::FileSystem::Link);
+    return OnPaths(from, to, &SeamFileSystem::LinkPath);
   }
   IOStatus NumFileLinks(const std::string& name, const IOOptions&, uint64_t* result,
                         IODebugContext*) override {
@@ -269,12 +269,20 @@ class SeamFileSystem final : public rocksdb::FileSystem {
     return ToRocksdb(path.ok() ? call(*path) : path.status());
   }
   IOStatus OnPaths(const std::string& from, const std::string& to,
-                   absl::Status (storage::FileSystem::*call)(const StorePath&, const StorePath&)) {
+                   absl::Status (SeamFileSystem::*call)(const StorePath&, const StorePath&)) {
     const absl::StatusOr<StorePath> source = PathOf(from);
     const absl::StatusOr<StorePath> target = PathOf(to);
     if (!source.ok()) return ToRocksdb(source.status());
-    return ToRocksdb(target.ok() ? (fs_->*call)(*source, *target) : target.status());
+    return ToRocksdb(target.ok() ? (this->*call)(*source, *target) : target.status());
   }
+  // RocksDB makes a manifest and then renames a file that names it to CURRENT, with one sync of the
+  // directory after both. A crash before it may keep the second name and lose the first, and
+  // nothing would open again; so all earlier names are made durable before a rename.
+  absl::Status RenameAfterItsNeighbours(const StorePath& from, const StorePath& to) {
+    REPOTXN_RETURN_IF_ERROR(fs_->SyncDirectory(to.Parent()));
+    return fs_->Rename(from, to);
+  }
+  absl::Status LinkPath(const StorePath& from, const StorePath& to) { return fs_->Link(from, to); }
   absl::StatusOr<FileInfo> Stat(const std::string& name) {
     REPOTXN_ASSIGN_OR_RETURN(const StorePath path, PathOf(name));
     return fs_->Stat(path);

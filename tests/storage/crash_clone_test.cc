@@ -35,7 +35,9 @@ class CrashClone : public ::testing::Test {
   // slash.
   static std::string Describe(FileSystem& fs, const StorePath& directory = StorePath()) {
     std::string out;
-    for (const auto& entry : *fs.List(directory)) {
+    const auto entries = fs.List(directory);
+    EXPECT_THAT(entries, IsOk());
+    for (const auto& entry : entries.value()) {
       const StorePath path = directory / entry.name;
       if (entry.kind == storage::FileKind::kDirectory) {
         absl::StrAppend(&out, path.text(), "/ ", Describe(fs, path));
