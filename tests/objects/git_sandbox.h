@@ -16,6 +16,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "storage/object_id.h"
 #include "storage/posix_file_system.h"
@@ -88,14 +89,20 @@ inline std::string RandomHistory(uint64_t seed, int commits, const std::string& 
   SeededRandom random(seed);
   std::ostringstream stream;
   std::string files[6];
-  std::string slow;
+  std::vector<std::string> drifting;
   for (int i = 1; i <= commits; ++i) {
     stream << "commit refs/heads/" << branch << "\nmark :" << i << "\ncommitter C <c@example.org> "
            << 1700000000 + i << " +0000\ndata 8\nmessage\n\n";
     if (i > 12 && random.Below(8) == 0) stream << "merge :" << i - 10 << "\n";
-    // One file changes so little each time that its deltas form one long chain.
-    slow += "a line of the file that grows slowly, number " + std::to_string(i) + "\n";
-    stream << "M 100644 inline slow\ndata " << slow.size() << "\n" << slow << "\n";
+    // One file drifts: a revision is like its neighbours only, so its deltas form a long chain.
+    for (int line = 0; line < 4; ++line) {
+      drifting.push_back(std::to_string(random.Below(uint64_t{1} << 62)) +
+                         " of a file that drifts\n");
+      if (drifting.size() > 40) drifting.erase(drifting.begin());
+    }
+    std::string text;
+    for (const std::string& line : drifting) text += line;
+    stream << "M 100644 inline drifting\ndata " << text.size() << "\n" << text << "\n";
     for (int edits = 0; edits < 2; ++edits) {
       const uint64_t which = random.Below(6);
       std::string& file = files[which];

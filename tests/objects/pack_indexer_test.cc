@@ -301,9 +301,10 @@ TEST_P(PackIndexerTest, TakesShallowOfTheLiveRepositoryIntoAccount) {
       "file://$PWD/client.git shallow.git\n"
       "test -s shallow.git/shallow\n");
   const std::string graft = git_.Read("shallow.git/shallow");
-  const std::string only_tip = Packed("", git_.Line("git -C client.git rev-parse main") + "\n" +
-                                              git_.Run("git -C client.git rev-list --objects "
-                                                       "--no-object-names main^{tree}"));
+  git_.Run(
+      "cd client.git && git rev-parse main > ../tips && "
+      "git rev-list --objects --no-object-names main^{tree} >> ../tips");
+  const std::string only_tip = git_.Run("git -C client.git pack-objects -q --stdout < tips");
   MakeSnapshot(std::nullopt);
   EXPECT_THAT(Index(only_tip), StatusIs(absl::StatusCode::kFailedPrecondition));
 
