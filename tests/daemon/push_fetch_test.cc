@@ -173,7 +173,7 @@ TEST_F(PushFetchTest, SixteenClientsPushTheirOwnBranchesAtOnce) {
     });
   }
   for (std::thread& client : clients) client.join();
-  const std::string refs = Refs("shared");
+  const std::string refs = Refs("shared") + "\n";
   for (int i = 0; i < kClients; ++i) {
     EXPECT_TRUE(outcomes[static_cast<size_t>(i)].ok()) << outcomes[static_cast<size_t>(i)].out;
     EXPECT_THAT(refs, HasSubstr(absl::StrCat("refs/heads/b", i, "\n"))) << i;
