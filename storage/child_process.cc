@@ -15,6 +15,7 @@
 #include "storage/check.h"
 #include "storage/child_spawner.h"
 #include "storage/clock.h"
+#include "storage/critical_section.h"
 #include "storage/errno_status.h"
 #include "storage/status_macros.h"
 
@@ -240,6 +241,7 @@ ChildProcess::ChildProcess(int pid, OwnedDescriptor pid_descriptor)
     : pid_(pid), pid_descriptor_(std::move(pid_descriptor)) {}
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildOptions& options) {
+  REPOTXN_OUTSIDE_CRITICAL_SECTION();
   REPOTXN_RETURN_IF_ERROR(CheckOptions(options));
   REPOTXN_ASSIGN_OR_RETURN(const std::string program, FindProgram(options));
   const std::vector<char*> argv = PointersTo(options.argv);

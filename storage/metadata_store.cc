@@ -209,15 +209,16 @@ void MetadataBatch::DeleteRange(absl::string_view begin, absl::string_view end) 
 absl::StatusOr<std::unique_ptr<MetadataStore>> MetadataStore::Open(FileSystem* fs,
                                                                    const StorePath& directory) {
   REPOTXN_RETURN_IF_ERROR(MakeDurableDirectory(fs, directory));
-  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(NewRocksdbFileSystem(fs));
   auto poison = std::make_shared<Poison>();
+  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(
+      NewRocksdbFileSystem(fs, [poison](const absl::Status& cause) { poison->Set(cause); }));
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened =
       rocksdb::DB::Open(OptionsFor(env.get(), poison), absl::StrCat("/", directory.text()), &db);
   REPOTXN_RETURN_IF_ERROR(FromRocksdb(opened, "open metadata store"));
   auto store = std::make_unique<RocksdbMetadataStore>(std::move(env), poison,
                                                       std::unique_ptr<rocksdb::DB>(db));
-  // A failure that RocksDB keeps for the first write is the caller's now.
+  // A failed sync that RocksDB passed over, or keeps for the first write, is the caller's now.
   REPOTXN_RETURN_IF_ERROR(poison->status());
   return store;
 }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/check.h"
 #include "storage/descriptor.h"
+#include "storage/critical_section.h"
 #include "storage/errno_status.h"
 #include "storage/posix_file.h"
 #include "storage/status_macros.h"
@@ -126,6 +127,7 @@ class PosixFileSystem final : public FileSystem {
 
 absl::StatusOr<Place> PosixFileSystem::Locate(const StorePath& path,
                                               absl::string_view operation) const {
+  REPOTXN_OUTSIDE_CRITICAL_SECTION();
   Place place;
   place.directory = root_.get();
   place.name = path.IsRoot() ? "." : std::string(path.Name().data(), path.Name().size());
@@ -139,6 +141,7 @@ absl::StatusOr<Place> PosixFileSystem::Locate(const StorePath& path,
 
 absl::StatusOr<OwnedDescriptor> PosixFileSystem::Open(const StorePath& path, int flags,
                                                       absl::string_view operation) const {
+  REPOTXN_OUTSIDE_CRITICAL_SECTION();
   const char* const text = path.IsRoot() ? "." : path.text().c_str();
   // A symlink as the last component is refused with ELOOP by RESOLVE_NO_SYMLINKS; O_NOFOLLOW would
   // open it (O_PATH) or call it no directory.

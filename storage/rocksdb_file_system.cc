@@ -31,6 +31,11 @@ absl::StatusOr<StorePath> PathOf(const std::string& name) {
   return path;
 }
 
+absl::Status Observed(absl::Status sync_status, const FailedSyncObserver& observer) {
+  if (!sync_status.ok()) observer(sync_status);
+  return sync_status;
+}
+
 class SequentialFile final : public rocksdb::FSSequentialFile {
  public:
   explicit SequentialFile(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
@@ -72,8 +77,8 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
 // promise to allow.
 class LockedWritableFile final : public rocksdb::FSWritableFile {
  public:
-  LockedWritableFile(std::unique_ptr<WritableFile> file, int64_t size)
-      : file_(std::move(file)), size_(size) {}
+  LockedWritableFile(std::unique_ptr<WritableFile> file, int64_t size, FailedSyncObserver observer)
+      : observer_(std::move(observer)), file_(std::move(file)), size_(size) {}
 
   using rocksdb::FSWritableFile::Append;
   IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
@@ -90,8 +95,7 @@ class LockedWritableFile final : public rocksdb::FSWritableFile {
   }
   IOStatus Flush(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
   IOStatus Sync(const IOOptions&, IODebugContext*) override {
-    const MutexLock lock(&mutex_);
-    return ToRocksdb(file_->Sync());
+    return ToRocksdb(Observed(SyncLocked(), observer_));
   }
   IOStatus Close(const IOOptions&, IODebugContext*) override {
     const MutexLock lock(&mutex_);
@@ -104,6 +108,13 @@ class LockedWritableFile final : public rocksdb::FSWritableFile {
   }
 
  private:
+  // Ends before the observer is called: nothing is acquired below a leaf.
+  absl::Status SyncLocked() {
+    const MutexLock lock(&mutex_);
+    return file_->Sync();
+  }
+
+  const FailedSyncObserver observer_;
   Mutex mutex_{MutexRank::kLeaf};
   const std::unique_ptr<WritableFile> file_ ABSL_PT_GUARDED_BY(mutex_);
   int64_t size_ ABSL_GUARDED_BY(mutex_);
@@ -111,14 +122,16 @@ class LockedWritableFile final : public rocksdb::FSWritableFile {
 
 class Directory final : public rocksdb::FSDirectory {
  public:
-  Directory(FileSystem* fs, StorePath path) : fs_(fs), path_(std::move(path)) {}
+  Directory(FileSystem* fs, StorePath path, FailedSyncObserver observer)
+      : fs_(fs), path_(std::move(path)), observer_(std::move(observer)) {}
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    return ToRocksdb(fs_->SyncDirectory(path_));
+    return ToRocksdb(Observed(fs_->SyncDirectory(path_), observer_));
   }
 
  private:
   FileSystem* const fs_;
   const StorePath path_;
+  const FailedSyncObserver observer_;
 };
 
 class LockHolder final : public rocksdb::FileLock {
@@ -131,7 +144,8 @@ class LockHolder final : public rocksdb::FileLock {
 
 class SeamFileSystem final : public rocksdb::FileSystem {
  public:
-  explicit SeamFileSystem(storage::FileSystem* fs) : fs_(fs) {}
+  SeamFileSystem(storage::FileSystem* fs, FailedSyncObserver observer)
+      : fs_(fs), observer_(std::move(observer)) {}
   const char* Name() const override { return "repotxn"; }
 
   IOStatus NewSequentialFile(const std::string& name, const FileOptions&,
@@ -161,7 +175,7 @@ class SeamFileSystem final : public rocksdb::FileSystem {
   IOStatus NewDirectory(const std::string& name, const IOOptions&,
                         std::unique_ptr<rocksdb::FSDirectory>* result, IODebugContext*) override {
     absl::StatusOr<StorePath> path = PathOf(name);
-    if (path.ok()) *result = std::make_unique<Directory>(fs_, *std::move(path));
+    if (path.ok()) *result = std::make_unique<Directory>(fs_, *std::move(path), observer_);
     return ToRocksdb(path.status());
   }
 
@@ -279,7 +293,7 @@ class SeamFileSystem final : public rocksdb::FileSystem {
   // directory after both. A crash before it may keep the second name and lose the first, and
   // nothing would open again; so all earlier names are made durable before a rename.
   absl::Status RenameAfterItsNeighbours(const StorePath& from, const StorePath& to) {
-    REPOTXN_RETURN_IF_ERROR(fs_->SyncDirectory(to.Parent()));
+    REPOTXN_RETURN_IF_ERROR(Observed(fs_->SyncDirectory(to.Parent()), observer_));
     return fs_->Rename(from, to);
   }
   absl::Status LinkPath(const StorePath& from, const StorePath& to) { return fs_->Link(from, to); }
@@ -296,7 +310,7 @@ class SeamFileSystem final : public rocksdb::FileSystem {
     REPOTXN_ASSIGN_OR_RETURN(const StorePath path, PathOf(name));
     REPOTXN_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs_->OpenForWrite(path, mode));
     REPOTXN_ASSIGN_OR_RETURN(const int64_t size, file->Size());
-    *result = std::make_unique<LockedWritableFile>(std::move(file), size);
+    *result = std::make_unique<LockedWritableFile>(std::move(file), size, observer_);
     return absl::OkStatus();
   }
   absl::Status Children(const std::string& name, std::vector<std::string>* result) {
@@ -308,12 +322,14 @@ class SeamFileSystem final : public rocksdb::FileSystem {
   }
 
   storage::FileSystem* const fs_;
+  const FailedSyncObserver observer_;
 };
 
 }  // namespace
 
-std::shared_ptr<rocksdb::FileSystem> NewRocksdbFileSystem(FileSystem* fs) {
-  return std::make_shared<SeamFileSystem>(fs);
+std::shared_ptr<rocksdb::FileSystem> NewRocksdbFileSystem(FileSystem* fs,
+                                                          FailedSyncObserver on_failed_sync) {
+  return std::make_shared<SeamFileSystem>(fs, std::move(on_failed_sync));
 }
 
 }  // namespace repotxn::storage

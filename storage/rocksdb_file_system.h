@@ -8,8 +8,10 @@
 #ifndef REPOTXN_STORAGE_ROCKSDB_FILE_SYSTEM_H_
 #define REPOTXN_STORAGE_ROCKSDB_FILE_SYSTEM_H_
 
+#include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "storage/file_system.h"
 
 namespace rocksdb {
@@ -18,7 +20,12 @@ class FileSystem;
 
 namespace repotxn::storage {
 
-std::shared_ptr<rocksdb::FileSystem> NewRocksdbFileSystem(FileSystem* fs);
+// Called with each failed sync of a file or directory, from any thread. RocksDB itself keeps quiet
+// about some of them.
+using FailedSyncObserver = std::function<void(const absl::Status& status)>;
+
+std::shared_ptr<rocksdb::FileSystem> NewRocksdbFileSystem(FileSystem* fs,
+                                                          FailedSyncObserver on_failed_sync);
 
 }  // namespace repotxn::storage
 
