@@ -159,8 +159,10 @@ def refs_of(listing):
     return refs
 
 
-def remote_refs(url, env, timeout=60):
-    _, out, _ = run(["git", "ls-remote", url], env, timeout=timeout)
+def remote_refs(url, env, timeout=60, absent_is_empty=False):
+    code, out, err = run(["git", "ls-remote", url], env, timeout=timeout, check=False)
+    if code != 0 and not (absent_is_empty and "does not exist" in err):
+        fail(f"ls-remote {url} ended with {code}: {err}")
     refs = refs_of(out)
     refs.pop("HEAD", None)
     return refs
