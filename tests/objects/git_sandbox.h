@@ -96,8 +96,10 @@ inline std::string RandomHistory(uint64_t seed, int commits, const std::string& 
     if (i > 12 && random.Below(8) == 0) stream << "merge :" << i - 10 << "\n";
     // One file drifts: a revision is like its neighbours only, so its deltas form a long chain.
     for (int line = 0; line < 4; ++line) {
-      drifting.push_back(std::to_string(random.Below(uint64_t{1} << 62)) +
-                         " of a file that drifts\n");
+      // Of one width: Git looks for bases among objects of like size.
+      drifting.push_back(std::to_string(uint64_t{1'000'000'000'000'000'000} +
+                                        random.Below(8'000'000'000'000'000'000)) +
+                         "\n");
       if (drifting.size() > 40) drifting.erase(drifting.begin());
     }
     std::string text;

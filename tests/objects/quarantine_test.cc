@@ -36,10 +36,10 @@ TEST_P(RepositorySkeletonTest, IsASoundRepositoryForStockGit) {
   EXPECT_EQ(git.Line("git -C r.git rev-parse --show-object-format"), is_sha1 ? "sha1" : "sha256");
   EXPECT_EQ(git.Line("git -C r.git symbolic-ref HEAD"), "refs/heads/trunk");
   // It can be pushed to and cloned.
-  git.Run(
-      "git clone -q r.git work 2>/dev/null && cd work && git commit -q --allow-empty -m x && "
-      "git push -q origin HEAD && cd .. && git clone -q r.git again && "
-      "test \"$(git -C again rev-parse HEAD)\" = \"$(git -C work rev-parse HEAD)\"");
+  git.Run("git init -q -b trunk --object-format=" + std::string(is_sha1 ? "sha1" : "sha256") +
+          " work && cd work && git commit -q --allow-empty -m x && git push -q ../r.git HEAD && "
+          "cd .. && git clone -q r.git again && "
+          "test \"$(git -C again rev-parse HEAD)\" = \"$(git -C work rev-parse HEAD)\"");
 }
 
 TEST_P(RepositorySkeletonTest, SurvivesACrashWhenSynced) {
