@@ -177,7 +177,15 @@ absl::StatusOr<PackIndexer::Result> PackIndexer::Index(const std::string& object
   limits.output_bytes_max = kOutputBytesMax;
   const auto read = [&watched](absl::Span<char> out) { return watched.Read(out); };
   REPOTXN_ASSIGN_OR_RETURN(const GitResult result, RunGit(command, read, limits));
-  REPOTXN_ASSIGN_OR_RETURN(indexed.pack_name, JudgeIndexPack(result, format, object_snapshot));
+  auto name = JudgeIndexPack(result, format, object_snapshot);
+  if (absl::IsResourceExhausted(name.status()) && watched.Drain().ok() &&
+      !watched.stream().EndsInItsTrailer()) {
+    // A damaged size makes Git ask for terabytes; that is the pack's fault, not the machine's.
+    return WithDetail(NotAPack("pack is not sound"), "stderr",
+                      SanitisedErrors(result.errors, kErrorLinesMax, object_snapshot));
+  }
+  if (!name.ok()) return name.status();
+  indexed.pack_name = *std::move(name);
   // The child may have stopped at the trailer before the source ended.
   REPOTXN_RETURN_IF_ERROR(watched.Drain());
   if (!watched.stream().EndsInItsTrailer()) return NotAPack("bytes follow the pack");
