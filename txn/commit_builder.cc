@@ -221,6 +221,18 @@ absl::Status StoreCore::DryRunChanges(const StagedChanges& changes) {
   return committer_->DryRun(commit);
 }
 
+absl::Status StoreCore::ExtendSnapshot(StagedChanges* changes) {
+  // The new snapshot first: what is checked below then covers everything up to it, and more.
+  const wal::Lsn extended = registry_->Enter();
+  PendingCommit reads;
+  reads.snapshot_lsn = changes->snapshot_lsn;
+  absl::Status checked = SplitFootprint(wal::Manifest(), changes->reads, &reads);
+  if (checked.ok()) checked = committer_->DryRun(reads);
+  registry_->Leave(checked.ok() ? changes->snapshot_lsn : extended);
+  if (checked.ok()) changes->snapshot_lsn = extended;
+  return checked;
+}
+
 absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
   for (const wal::CreateRepository& created : commit.effects.created) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));

@@ -206,7 +206,10 @@ absl::StatusOr<FileState> RepositoryState::ReadFile(absl::string_view path, wal:
 
 absl::StatusOr<std::vector<std::string>> RepositoryState::ListDirectory(absl::string_view path,
                                                                        wal::Lsn at) {
-  REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath directory, directory_.Child(path));
+  storage::StorePath directory = directory_;
+  if (!path.empty()) {
+    REPOTXN_ASSIGN_OR_RETURN(directory, directory_.Child(path));
+  }
   const std::string prefix = path.empty() ? "" : absl::StrCat(path, "/");
   const storage::MutexLock latch(&latch_);  // the disk equals one LSN
   auto listed = fs_->List(directory);

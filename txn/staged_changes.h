@@ -54,6 +54,7 @@ struct StagedChanges {
   std::map<std::string, RepositoryId> created_paths;
   std::set<std::string> groups;  // to be ensured
   std::string actor, origin;
+  absl::Status previous_conflict;
   std::vector<std::string> push_options;
 };
 

@@ -101,16 +101,21 @@ CommitResult Store::Run(const RunOptions& options,
     core_->live()->Leave(begin.transaction_id, result.outcome == CommitOutcome::kUnknown);
   });
   absl::Duration backoff = kFirstBackoff;
+  absl::Status previous_conflict;
   for (int attempt = 1;; ++attempt, backoff *= 2) {
     auto transaction = core_->Begin(begin, true);
     result.status = transaction.status();
-    if (transaction.ok()) result.status = body(**transaction);
+    if (transaction.ok()) {
+      (*transaction)->changes_->previous_conflict = previous_conflict;
+      result.status = body(**transaction);
+    }
     if (result.status.ok()) result = (*transaction)->Commit();
     result.attempts = attempt;
     if (result.outcome != CommitOutcome::kNotCommitted || !absl::IsAborted(result.status) ||
         attempt > options.retries_max || core_->clock()->Now() + backoff > begin.deadline) {
       return result;
     }
+    previous_conflict = result.status;
     core_->retries().fetch_add(1, std::memory_order_relaxed);
     if (const auto conflict = locks::ConflictDetailOf(result.status)) {
       core_->publisher()->AwaitCommitted(conflict->conflicting_lsn, kConflictWaitMax);

@@ -61,6 +61,7 @@ class StoreCore {
   void End(StagedChanges* changes, bool outcome_unknown);
   CommitResult CommitChanges(StagedChanges* changes);
   absl::Status DryRunChanges(const StagedChanges& changes);
+  absl::Status ExtendSnapshot(StagedChanges* changes);
   // The live repository with this id at `at`; kNotFound.
   absl::StatusOr<std::shared_ptr<RepositoryState>> StateOf(const RepositoryId& id, wal::Lsn at);
   absl::StatusOr<std::optional<PathRow>> LookUpPath(absl::string_view path, wal::Lsn at);

@@ -143,6 +143,13 @@ Transaction::~Transaction() { Abort(); }
 const TransactionId& Transaction::id() const { return changes_->id; }
 wal::Lsn Transaction::snapshot_lsn() const { return changes_->snapshot_lsn; }
 
+const absl::Status& Transaction::previous_conflict() const { return changes_->previous_conflict; }
+
+absl::Status Transaction::Extend() {
+  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  return changes_->core->ExtendSnapshot(changes_.get());
+}
+
 absl::StatusOr<RepositoryId> Transaction::OpenRepository(const RepositoryPath& path) {
   REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
   const auto created = changes_->created_paths.find(path.text());

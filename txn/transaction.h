@@ -78,6 +78,13 @@ class Transaction {
   const TransactionId& id() const;
   wal::Lsn snapshot_lsn() const;
 
+  // In a replay by Store::Run: the conflict that the attempt before lost with (kAborted with its detail); else OK.
+  const absl::Status& previous_conflict() const;
+
+  // Moves the snapshot of the whole transaction, all its repositories included, to the newest committed LSN, when
+  // nothing that it has read changed meanwhile; kAborted with the conflict otherwise, and the transaction stays as it was.
+  absl::Status Extend();
+
   // Catalogue. A path that is looked up, found or not, is a declared read.
   absl::StatusOr<RepositoryId> OpenRepository(const RepositoryPath& path);
   absl::StatusOr<RepositoryInfo> Describe(const RepositoryId& id);
@@ -125,6 +132,7 @@ class Transaction {
   void Abort();
 
  private:
+  friend class Store;
   friend class StoreCore;
   explicit Transaction(std::unique_ptr<StagedChanges> changes);
   std::unique_ptr<StagedChanges> changes_;

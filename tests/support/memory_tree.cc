@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "storage/checksum.h"
+#include "storage/critical_section.h"
 #include "storage/errno_status.h"
 #include "storage/status_macros.h"
 #include "tests/support/memory_crash.h"
@@ -116,6 +117,7 @@ MemoryFileSystem::Tree::Tree() : root_(std::make_shared<MemoryInode>()) {
 MemoryFileSystem::Tree::~Tree() = default;
 
 void MemoryFileSystem::Tree::Mutating(absl::string_view op, const StorePath& path) {
+  REPOTXN_OUTSIDE_CRITICAL_SECTION();
   MutationHook hook;
   int64_t index = 0;
   {
@@ -265,6 +267,7 @@ absl::StatusOr<InodePtr> MemoryFileSystem::Tree::OpenForWrite(const StorePath& p
 }
 
 absl::StatusOr<FileInfo> MemoryFileSystem::Tree::Stat(const StorePath& path) const {
+  REPOTXN_OUTSIDE_CRITICAL_SECTION();
   const absl::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "stat"));
   const MemoryInode& inode = *place.inode;
@@ -422,6 +425,7 @@ void MemoryFileSystem::Tree::SyncAll() {
 
 size_t MemoryFileSystem::Tree::ReadAt(const MemoryInode& inode, int64_t offset,
                                       absl::Span<char> out) const {
+  REPOTXN_OUTSIDE_CRITICAL_SECTION();
   const absl::MutexLock lock(&mutex_);
   const auto at = static_cast<size_t>(offset);
   if (at >= inode.data.size()) return 0;
