@@ -2,16 +2,19 @@
 //
 // "Miss": the ref was not written in the window. "Hit": it was, before my snapshot, so that the check must look it up
 // and commits. The floor is one look-up of a 64-bit hash in a flat_hash_map of as many entries. Every iteration takes
-// another ref, so that the caches hold no answer.
+// another ref, so that the caches hold no answer. The histories are made once and shared by the rounds.
 #include <benchmark/benchmark.h>
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "bench/rounds.h"
 #include "locks/conflict_history.h"
 #include "locks/footprint.h"
 
@@ -40,6 +43,13 @@ std::unique_ptr<ConflictHistory> HistoryOf(uint64_t records) {
   return history;
 }
 
+const ConflictHistory& SharedHistoryOf(uint64_t records) {
+  static auto* histories = new std::map<uint64_t, std::unique_ptr<ConflictHistory>>();
+  std::unique_ptr<ConflictHistory>& history = (*histories)[records];
+  if (history == nullptr) history = HistoryOf(records);
+  return *history;
+}
+
 // Footprints of refs spread over the history, or of none in it.
 std::vector<Footprint> Probes(uint64_t records, bool hit) {
   std::vector<Footprint> probes;
@@ -52,23 +62,21 @@ std::vector<Footprint> Probes(uint64_t records, bool hit) {
 
 void Check(benchmark::State& state, bool hit) {
   const auto records = static_cast<uint64_t>(state.range(0));
-  const auto history = HistoryOf(records);
+  const ConflictHistory& history = SharedHistoryOf(records);
   const std::vector<Footprint> probes = Probes(records, hit);
   // One record is newer than the snapshot, so that the check cannot end early.
   const wal::Lsn snapshot_lsn(kFloor + records - 1);
   size_t i = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(history->Check(probes[i++ % kProbes], snapshot_lsn));
+    benchmark::DoNotOptimize(history.Check(probes[i++ % kProbes], snapshot_lsn));
   }
   state.counters["bytes_a_record"] =
-      static_cast<double>(history->bytes()) / static_cast<double>(records);
+      static_cast<double>(history.bytes()) / static_cast<double>(records);
 }
-void BM_CheckMiss(benchmark::State& state) { Check(state, false); }
-void BM_CheckHit(benchmark::State& state) { Check(state, true); }
-BENCHMARK(BM_CheckMiss)->Arg(1'000)->Arg(1'000'000);
-BENCHMARK(BM_CheckHit)->Arg(1'000)->Arg(1'000'000);
+void CheckMiss(benchmark::State& state) { Check(state, false); }
+void CheckHit(benchmark::State& state) { Check(state, true); }
 
-void BM_FlatHashFloor(benchmark::State& state) {
+void FlatHashFloor(benchmark::State& state) {
   const auto records = static_cast<uint64_t>(state.range(0));
   absl::flat_hash_map<uint64_t, uint64_t> floor;
   std::vector<uint64_t> keys;
@@ -79,10 +87,9 @@ void BM_FlatHashFloor(benchmark::State& state) {
   size_t i = 0;
   for (auto _ : state) benchmark::DoNotOptimize(floor.find(keys[i++ % kProbes]));
 }
-BENCHMARK(BM_FlatHashFloor)->Arg(1'000)->Arg(1'000'000);
 
 // With the oldest snapshot following, so that every record evicts one.
-void BM_RecordAndEvict(benchmark::State& state) {
+void RecordAndEvict(benchmark::State& state) {
   const auto records = static_cast<uint64_t>(state.range(0));
   const auto history = HistoryOf(records);
   const std::vector<Footprint> probes = Probes(records, false);
@@ -93,16 +100,53 @@ void BM_RecordAndEvict(benchmark::State& state) {
     history->Record(probes[lsn % kProbes], wal::Lsn(lsn), TransactionId());
   }
 }
-BENCHMARK(BM_RecordAndEvict)->Arg(1'000)->Arg(1'000'000);
 
 // What is prepared outside the critical section for it.
-void BM_Footprint(benchmark::State& state) {
+void MakeFootprint(benchmark::State& state) {
   uint64_t number = 0;
   for (auto _ : state) benchmark::DoNotOptimize(WriteOf(++number));
 }
-BENCHMARK(BM_Footprint);
+
+// The order is the order within a round: a size beside its floor.
+void Register() {
+  for (const int64_t records : {1'000, 1'000'000}) {
+    benchmark::RegisterBenchmark("CheckMiss", CheckMiss)->Arg(records);
+    benchmark::RegisterBenchmark("CheckHit", CheckHit)->Arg(records);
+    benchmark::RegisterBenchmark("FlatHashFloor", FlatHashFloor)->Arg(records);
+  }
+  for (const int64_t records : {1'000, 1'000'000}) {
+    benchmark::RegisterBenchmark("RecordAndEvict", RecordAndEvict)->Arg(records);
+  }
+  benchmark::RegisterBenchmark("MakeFootprint", MakeFootprint);
+}
+
+std::vector<bench::Question> Questions() {
+  const std::string floor = "one look-up in a flat hash map";
+  const auto time = bench::kNanoseconds;
+  return {
+      {"conflict check of one written ref, 1 k records, miss", "ns", "CheckMiss/1000", floor,
+       "FlatHashFloor/1000", time},
+      {"conflict check of one written ref, 1 M records, miss", "ns", "CheckMiss/1000000", floor,
+       "FlatHashFloor/1000000", time},
+      {"conflict check of one written ref, 1 k records, hit", "ns", "CheckHit/1000", floor,
+       "FlatHashFloor/1000", time},
+      {"conflict check of one written ref, 1 M records, hit", "ns", "CheckHit/1000000", floor,
+       "FlatHashFloor/1000000", time},
+      {"the same hit, 1 M records beside 1 k", "ns", "CheckHit/1000000", "itself, 1 k records",
+       "CheckHit/1000", time},
+      {"recording one written ref and evicting one, 1 M records", "ns", "RecordAndEvict/1000000",
+       "itself, 1 k records", "RecordAndEvict/1000", time},
+      {"making the footprint of one written ref", "ns", "MakeFootprint", "", "", time},
+      {"memory of the history, 1 M records of one new ref", "B/record", "CheckMiss/1000000", "", "",
+       "bytes_a_record"},
+  };
+}
 
 }  // namespace
 }  // namespace repotxn::locks
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  const repotxn::bench::Options options = repotxn::bench::ParseOptions(&argc, argv);
+  repotxn::locks::Register();
+  return repotxn::bench::RunRounds(options, repotxn::locks::Questions());
+}
