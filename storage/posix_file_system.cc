@@ -18,10 +18,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "storage/check.h"
 #include "storage/descriptor.h"
 #include "storage/critical_section.h"
 #include "storage/errno_status.h"
+#include "storage/lock_holders.h"
 #include "storage/posix_file.h"
 #include "storage/status_macros.h"
 
@@ -370,6 +372,10 @@ absl::StatusOr<std::unique_ptr<FileLock>> PosixFileSystem::Lock(const StorePath&
   // is refused like any other, closing it leaves the first one's lock, and children that inherit
   // the descriptor share it.
   while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return absl::UnavailableError(absl::StrCat("locked by process ",
+                                                 absl::StrJoin(OtherHoldersOf(fd.get()), ", ")));
+    }
     if (errno != EINTR) return ErrnoStatus(errno, "lock", path);
   }
   REPOTXN_ASSIGN_OR_RETURN(OwnedDescriptor note_fd, OpenRegular(path, O_RDWR | O_TRUNC, "lock"));

@@ -4,6 +4,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "refs/ref_operations.h"
+#include "storage/check.h"
 #include "storage/log.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
@@ -30,6 +31,12 @@ void StoreCore::StopBackground() {
     background_wake_.Signal();
   }
   if (background_.joinable()) background_.join();
+}
+
+void StoreCore::WakeBackground() {
+  const storage::MutexLock lock(&background_mutex_);
+  background_is_wanted_ = true;
+  background_wake_.Signal();
 }
 
 void StoreCore::BackgroundLoop() {
@@ -155,7 +162,9 @@ absl::Status StoreCore::Checkpoint() {
   REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeAll(position.lsn));
   REPOTXN_RETURN_IF_ERROR(ForgetOldOutcomes());
   // From here on a failure is final: what was synced is not known, and nothing is retried into success.
-  if (absl::Status synced = fs_->SyncAll(); !synced.ok()) {
+  if (REPOTXN_PLANT("txn.applied_before_sync")) {
+    // Planted: the position below is durable, what it promises is not.
+  } else if (absl::Status synced = fs_->SyncAll(); !synced.ok()) {
     committer_->Poison(absl::UnavailableError("sync of a checkpoint failed"));
     return synced;
   }

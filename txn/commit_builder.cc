@@ -246,7 +246,7 @@ absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
 }
 
 void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
-  rows_->Publish(effects.keys, lsn);
+  int64_t bytes = rows_->Publish(effects.keys, lsn);
   for (const wal::CreateRepository& created : effects.created) {
     repositories_->Get(created.id, RepositoryRow{created.path, created.partition, created.format});
   }
@@ -258,9 +258,11 @@ void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
       if (REPOTXN_NEVER(!opened.ok())) continue;
       state = *std::move(opened);
     }
-    state->Publish(changed, lsn);
+    bytes += state->Publish(changed, lsn);
     repositories_->MarkDirty(changed.id);
   }
+  const int64_t before = overlay_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (before <= options_.overlay_bytes_high && before + bytes > options_.overlay_bytes_high) WakeBackground();
 }
 
 void StoreCore::NotePayload(wal::Lsn lsn, const TransactionId& id) {

@@ -150,7 +150,9 @@ CommitResult Committer::Commit(PendingCommit* commit) {
   result.transaction_id = commit->id;
   result.status = Admit(*commit);
   if (!result.status.ok()) return result;
-  commit->is_ready.store(!commit->effects.has_directory_work(), std::memory_order_relaxed);
+  // A packing waits for its committer: its effects are cut to what the critical section left of it.
+  commit->is_ready.store(!commit->effects.has_directory_work() && commit->packings.empty(),
+                         std::memory_order_relaxed);
   result.status = CheckAndReserve(commit);
   // A burst may use up the segments that exist before the background has made another: make it now, outside.
   for (int i = 0; i < kSpaceTries && absl::IsResourceExhausted(result.status); ++i) {
@@ -160,7 +162,10 @@ CommitResult Committer::Commit(PendingCommit* commit) {
     }
     result.status = CheckAndReserve(commit);
   }
-  if (result.status.ok()) result = Finish(commit);
+  if (result.status.ok()) {
+    if (!commit->dropped.empty()) DropPackedRefs(commit->dropped, &commit->effects);
+    result = Finish(commit);
+  }
   Leave(*commit);
   return result;
 }
@@ -168,6 +173,10 @@ CommitResult Committer::Commit(PendingCommit* commit) {
 CommitResult Committer::Finish(PendingCommit* commit) {
   CommitResult result;
   result.transaction_id = commit->id;
+  if (REPOTXN_PLANT("txn.publish_before_durable")) publisher_->OnDurable(commit->ticket.lsn());
+  if (REPOTXN_PLANT("txn.apply_before_durable") && commit->effects.has_directory_work()) {
+    IgnoreBecause(directory_work_(*commit), "planted: it is done again below");
+  }
   const wal::AppendOutcome appended = queue_->AwaitDurable(&commit->ticket, &result.status);
   if (appended != wal::AppendOutcome::kCommitted) {
     result.outcome = appended == wal::AppendOutcome::kUnknown ? CommitOutcome::kUnknown

@@ -65,7 +65,7 @@ struct PendingCommit {
   // Filled by the pipeline.
   std::vector<wal::DroppedRef> dropped;
   wal::LogQueue::Ticket ticket;
-  std::atomic<bool> is_ready{false};  // no directory work, or it is done
+  std::atomic<bool> is_ready{false};  // effects are final, and no directory work is left
   bool is_published = false;          // guarded by the publisher's mutex
   storage::CondVar published;
 };

@@ -87,6 +87,13 @@ class EffectsBuilder {
     effects.id = id;
     return effects;
   }
+  // The directories that a path needs: made with it when they are missing, so they have versions like anything else.
+  void AddParents(const RepositoryId& id, const std::string& path) {
+    for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+      Of(id).files.emplace_back(path.substr(0, slash),
+                                FileState{FileState::Kind::kDirectory, 0755, nullptr});
+    }
+  }
   std::vector<RepositoryEffects> Take() {
     std::vector<RepositoryEffects> all;
     for (auto& [id, effects] : repositories_) all.push_back(std::move(effects));
@@ -124,6 +131,7 @@ absl::Status AddFileEffects(const wal::Operation& operation, const PayloadReader
   if (const auto* put = std::get_if<wal::PutFile>(&operation)) {
     FileState state{FileState::Kind::kFile, put->mode, nullptr};
     std::string content = put->content.inline_bytes;
+    builder->AddParents(put->id, put->path);
     if (put->content.is_payload()) {
       REPOTXN_ASSIGN_OR_RETURN(content, read_payload(put->content.payload));
     }
@@ -132,6 +140,7 @@ absl::Status AddFileEffects(const wal::Operation& operation, const PayloadReader
   } else if (const auto* remove = std::get_if<wal::RemoveFile>(&operation)) {
     builder->Of(remove->id).files.emplace_back(remove->path, FileState{});
   } else if (const auto* make = std::get_if<wal::MakeDirectory>(&operation)) {
+    builder->AddParents(make->id, make->path);
     builder->Of(make->id).files.emplace_back(
         make->path, FileState{FileState::Kind::kDirectory, 0755, nullptr});
   } else if (const auto* rmdir = std::get_if<wal::RemoveDirectory>(&operation)) {

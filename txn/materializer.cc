@@ -19,6 +19,7 @@ namespace {
 
 // Hard-linked into snapshots and never written in place: read-only for everyone.
 constexpr uint32_t kRefFilePermissions = 0444;
+constexpr uint32_t kSkeletonPermissions = 0644;
 constexpr int kObstaclesMax = 16;
 
 storage::StorePath SkeletonPath(const RepositoryId& id) {
@@ -132,6 +133,16 @@ absl::Status Materializer::ReplaceFile(const storage::StorePath& root,
   return moved;
 }
 
+absl::Status Materializer::ReplacePackedRefs(const storage::StorePath& directory,
+                                             const std::string& content) {
+  const storage::StorePath temporary = TemporaryPath();
+  REPOTXN_RETURN_IF_ERROR(
+      storage::WriteFileSynced(*fs_, temporary, content, kRefFilePermissions));
+  const absl::Status moved = MoveInto(directory, temporary, directory / refs::kPackedRefsPath);
+  if (!moved.ok()) IgnoreBecause(fs_->Remove(temporary), "staging/ is wiped at open");
+  return moved;
+}
+
 absl::Status Materializer::RemoveFile(const storage::StorePath& root,
                                       const storage::StorePath& target) {
   const absl::Status removed = fs_->Remove(target);
@@ -152,9 +163,11 @@ absl::StatusOr<std::shared_ptr<const DiskRefs>> Materializer::WriteRefs(
   auto disk = std::make_shared<DiskRefs>(*batch.disk);
   REPOTXN_ASSIGN_OR_RETURN(refs::PackedRefsEdit edit,
                            refs::EditPackedRefs(*disk->packed, plan.set, plan.unpack));
+  if (edit.changed || batch.is_rewrite) {
+    REPOTXN_RETURN_IF_ERROR(
+        ReplacePackedRefs(directory, edit.changed ? edit.content : disk->packed->content()));
+  }
   if (edit.changed) {
-    REPOTXN_RETURN_IF_ERROR(ReplaceFile(directory, directory / refs::kPackedRefsPath, edit.content,
-                                        kRefFilePermissions));
     REPOTXN_ASSIGN_OR_RETURN(refs::PackedRefs packed,
                              refs::PackedRefs::Parse(std::move(edit.content), repository.format()));
     disk->packed = std::make_shared<const refs::PackedRefs>(std::move(packed));
@@ -170,13 +183,15 @@ absl::StatusOr<std::shared_ptr<const DiskRefs>> Materializer::WriteRefs(
       REPOTXN_RETURN_IF_ERROR(RemoveFile(directory / "refs", file));
     }
     disk->loose.erase(name);
+    disk->faults.erase(name);
   }
   for (const auto& [name, value] : plan.put_loose) {
     const auto shown = disk->loose.find(name);
-    if (shown != disk->loose.end() && shown->second.SameAs(value)) continue;
+    if (!batch.is_rewrite && shown != disk->loose.end() && shown->second.SameAs(value)) continue;
     REPOTXN_RETURN_IF_ERROR(ReplaceFile(directory, directory / name, refs::EncodeLooseRef(value),
                                         kRefFilePermissions));
     disk->loose.insert_or_assign(name, value);
+    disk->faults.erase(name);
   }
   // Git takes a directory without refs/heads for a repository, but people expect both.
   REPOTXN_RETURN_IF_ERROR(EnsureDirectory(directory, directory / "refs/heads"));
@@ -271,11 +286,23 @@ void Materializer::DiscardSkeleton(const RepositoryId& id) {
 
 absl::Status Materializer::CreateRepositoryDirectory(const wal::CreateRepository& created) {
   const storage::StorePath directory = layout::RepositoryDirectory(created.id);
-  REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory / "HEAD"));
-  if (is_there) return absl::OkStatus();  // done before a crash
+  REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory));
+  if (is_there) return RewriteSkeleton(created);
   REPOTXN_ASSIGN_OR_RETURN(const bool is_staged, storage::Exists(*fs_, SkeletonPath(created.id)));
   if (!is_staged) REPOTXN_RETURN_IF_ERROR(StageSkeleton(created));
   return MoveInto(layout::Repositories(), SkeletonPath(created.id), directory);
+}
+
+absl::Status Materializer::RewriteSkeleton(const wal::CreateRepository& created) {
+  const storage::StorePath directory = layout::RepositoryDirectory(created.id);
+  for (const objects::SkeletonEntry& entry :
+       objects::RepositorySkeleton(created.format, created.head_target)) {
+    const storage::StorePath path = directory / entry.path;
+    REPOTXN_RETURN_IF_ERROR(entry.is_directory
+                                ? EnsureDirectory(directory, path)
+                                : ReplaceFile(directory, path, entry.content, kSkeletonPermissions));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionId& transaction_id,
@@ -290,7 +317,7 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
         wal::PayloadPath(layout::Payload(), transaction_id, file->index);
     const storage::StorePath target = packs / absl::StrCat(pack.name, suffix);
     absl::Status linked = fs_->Link(source, target);
-    if (absl::IsAlreadyExists(linked)) continue;  // the same objects under the same name
+    if (absl::IsAlreadyExists(linked)) linked = RelinkPack(source, target);
     if (absl::IsResourceExhausted(linked) || absl::IsFailedPrecondition(linked)) {
       // EMLINK, EXDEV: an independent copy serves as well.
       REPOTXN_PROBE("txn.pack_copied");
@@ -302,6 +329,16 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
     REPOTXN_RETURN_IF_ERROR(fs_->SetModified(target, created_at));
   }
   return absl::OkStatus();
+}
+
+absl::Status Materializer::RelinkPack(const storage::StorePath& source,
+                                      const storage::StorePath& target) {
+  REPOTXN_ASSIGN_OR_RETURN(const storage::FileInfo ours, fs_->Stat(source));
+  REPOTXN_ASSIGN_OR_RETURN(const storage::FileInfo there, fs_->Stat(target));
+  if (ours.inode == there.inode) return absl::OkStatus();
+  const storage::StorePath temporary = TemporaryPath();
+  REPOTXN_RETURN_IF_ERROR(fs_->Link(source, temporary));
+  return fs_->Rename(temporary, target);
 }
 
 std::vector<std::string> Materializer::lost_found() const {

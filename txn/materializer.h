@@ -3,8 +3,9 @@
 // A batch of a repository ends at one LSN and coalesces per name, under the repository's latch; when the latch is
 // released the disk equals exactly that LSN. Order on disk: lines of packed-refs first, then loose files removed, then
 // loose files put; so a name never shows an older value than it did [hard case A12]. Temporary files live in staging/ and
-// are renamed across; nothing ends in ".lock". Nothing is synced here: a crash loses the disk's state, never an entry,
-// and recovery writes the final state again. If we die between two steps, the log since the checkpoint overrides both.
+// are renamed across; nothing ends in ".lock". Only packed-refs is synced, before it is renamed: an edit of it is in the log,
+// its other lines are nowhere else. For the rest a crash loses the disk's state, never an entry, and recovery writes the
+// final state again. If we die between two steps, the log since the checkpoint overrides both.
 //
 // What stands in the way of a committed entry is moved to lost-found/ and reported, never deleted, and never makes a
 // batch fail [hard case B6].
@@ -56,6 +57,11 @@ class Materializer {
   std::vector<std::string> lost_found() const ABSL_LOCKS_EXCLUDED(reports_mutex_);
 
  private:
+  // Puts every file and directory of the skeleton again: what a crash left of a creation may be torn. Later changes of
+  // the same files are in the log too and come back.
+  absl::Status RewriteSkeleton(const wal::CreateRepository& created);
+  // The target is there already: fine when it is our file, else replaced, since it may be a copy that a crash has torn.
+  absl::Status RelinkPack(const storage::StorePath& source, const storage::StorePath& target);
   absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,
                                                             const RepositoryState::Batch& batch);
   absl::Status WriteFiles(const RepositoryState& repository, const RepositoryState::Batch& batch);
@@ -64,6 +70,8 @@ class Materializer {
   // Replaces `target` by a file of this content; makes parents, clears obstacles below `root`.
   absl::Status ReplaceFile(const storage::StorePath& root, const storage::StorePath& target,
                            absl::string_view content, uint32_t permissions);
+  // The same for packed-refs, durable before it has its name.
+  absl::Status ReplacePackedRefs(const storage::StorePath& directory, const std::string& content);
   absl::Status RemoveFile(const storage::StorePath& root, const storage::StorePath& target);
   // Renames `from` to `target`, with the same care.
   absl::Status MoveInto(const storage::StorePath& root, const storage::StorePath& from,

@@ -93,6 +93,9 @@ CommitResult StoreCore::OutcomeOfRequest(absl::string_view request_id, absl::Tim
     auto fence = Begin(begin, false);
     if (!fence.ok()) return Answer(TransactionId(), CommitOutcome::kUnknown, fence.status());
     StagedChanges* changes = (*fence)->changes_.get();
+    // It may have been committed since the first look: this one is at the fence's own snapshot.
+    recorded = RecordedRequest(request_id, changes->snapshot_lsn);
+    if (!recorded.ok() || *recorded) continue;
     changes->request_id = std::string(request_id.data(), request_id.size());
     changes->fences_request = true;
     CommitResult fenced = (*fence)->Commit();

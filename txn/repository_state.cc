@@ -85,11 +85,16 @@ absl::Status RepositoryState::LoadImage() {
   for (const refs::RefFault& fault : listing.faults) {
     storage::LogWarning(absl::StrCat("unreadable ref in repository ", id_.ToHex(), ": ",
                                      fault.status.message()));
+    disk->faults.emplace(fault.name, fault.status);
   }
-  REPOTXN_ASSIGN_OR_RETURN(
-      const refs::RefValue head,
-      refs::ReadLooseRef(*fs_, directory_, refs::RefName::Head(), format_));
-  if (!head.is_absent()) disk->loose.emplace("HEAD", head);
+  const auto head = refs::ReadLooseRef(*fs_, directory_, refs::RefName::Head(), format_);
+  if (absl::IsDataLoss(head.status())) {
+    disk->faults.emplace("HEAD", head.status());
+  } else if (!head.ok()) {
+    return head.status();
+  } else if (!head->is_absent()) {
+    disk->loose.emplace("HEAD", *head);
+  }
   const storage::MutexLock lock(&mutex_);
   disk_ = std::move(disk);
   return absl::OkStatus();
@@ -101,6 +106,8 @@ absl::StatusOr<refs::RefValue> RepositoryState::ReadRef(const refs::RefName& nam
   if (const auto* version = refs_.FindAt(name.view(), at)) return version->state.value;
   const auto loose = disk_->loose.find(name.text());
   if (loose != disk_->loose.end()) return loose->second;
+  const auto fault = disk_->faults.find(name.text());
+  if (fault != disk_->faults.end()) return fault->second;
   if (const auto entry = disk_->packed->Find(name.view())) return entry->value();
   return refs::RefValue::Absent();
 }
@@ -137,8 +144,8 @@ absl::StatusOr<std::vector<refs::NamedRef>> RepositoryState::ListRefs(absl::stri
     if (next != newer.end() && absl::string_view(next->first) == name) {
       add(next->first, next->second);
       ++next;
-    } else {
-      add(name, value);
+    } else if (disk->faults.count(std::string(name.data(), name.size())) == 0) {
+      add(name, value);  // a damaged file hides what is packed
     }
     return true;
   });
@@ -270,21 +277,26 @@ void RepositoryState::NotePackAdded(absl::string_view name) {
   if (objects != nullptr) objects->NotePackAdded(name);
 }
 
-void RepositoryState::Publish(const RepositoryEffects& effects, wal::Lsn lsn) {
+int64_t RepositoryState::Publish(const RepositoryEffects& effects, wal::Lsn lsn) {
   const storage::MutexLock lock(&mutex_);
+  const int64_t before = refs_.bytes() + files_.bytes();
   for (const auto& [name, state] : effects.refs) refs_.Publish(name, lsn, state);
   for (const auto& [path, state] : effects.files) files_.Publish(path, lsn, state);
   changed_lsn_ = lsn;
+  return refs_.bytes() + files_.bytes() - before;
 }
 
 absl::StatusOr<RepositoryState::Batch> RepositoryState::CollectBatch(wal::Lsn target) {
   REPOTXN_RETURN_IF_ERROR(LoadImage());
   const storage::MutexLock lock(&mutex_);
   Batch batch;
-  batch.target = target;
-  batch.refs = refs_.DirtyAt(target);
-  batch.files = files_.DirtyAt(target);
+  // A snapshot may have been ahead of a round that began before it: the disk never goes back.
+  batch.target = std::max(target, materialized_lsn_);
+  batch.refs = refs_.DirtyAt(batch.target);
+  batch.files = files_.DirtyAt(batch.target);
   batch.disk = disk_;
+  batch.is_rewrite = batch_failed_;
+  batch_failed_ = true;
   return batch;
 }
 
@@ -319,7 +331,8 @@ void RepositoryState::FinishBatch(const Batch& batch, std::shared_ptr<const Disk
   disk_ = std::move(disk);
   for (const auto& [name, version] : batch.refs) refs_.Materialized(name, batch.target, oldest);
   for (const auto& [path, version] : batch.files) files_.Materialized(path, batch.target, oldest);
-  materialized_lsn_ = std::max(materialized_lsn_, batch.target);
+  materialized_lsn_ = batch.target;
+  batch_failed_ = false;
 }
 
 absl::StatusOr<std::vector<refs::NamedRef>> RepositoryState::NewestLooseRefs() {

@@ -40,6 +40,8 @@ namespace repotxn::txn {
 struct DiskRefs {
   std::shared_ptr<const refs::PackedRefs> packed;
   std::map<std::string, refs::RefValue> loose;
+  // Files that hold no value: damaged, or torn by a crash and about to be overwritten.
+  std::map<std::string, absl::Status> faults;
 };
 
 class RepositoryState {
@@ -68,8 +70,8 @@ class RepositoryState {
   // A pack was linked into the live object directory.
   void NotePackAdded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Adds the versions of an entry. In LSN order, by the publisher.
-  void Publish(const RepositoryEffects& effects, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the versions of an entry. In LSN order, by the publisher. Returns the bytes that they take.
+  int64_t Publish(const RepositoryEffects& effects, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For the materializer, which holds the latch.
   struct Batch {
@@ -77,6 +79,8 @@ class RepositoryState {
     std::vector<std::pair<std::string, VersionTable<RefState>::Version>> refs;
     std::vector<std::pair<std::string, VersionTable<FileState>::Version>> files;
     std::shared_ptr<const DiskRefs> disk;
+    // The batch before failed half way: the disk may differ from `disk`, so nothing is taken to be there already.
+    bool is_rewrite = false;
   };
   storage::Mutex* latch() ABSL_LOCK_RETURNED(latch_) { return &latch_; }
   // What has to be written so that the disk equals `target`. Loads the image when it is not there.
@@ -119,6 +123,7 @@ class RepositoryState {
   VersionTable<FileState> files_ ABSL_GUARDED_BY(mutex_);
   wal::Lsn changed_lsn_ ABSL_GUARDED_BY(mutex_);
   wal::Lsn materialized_lsn_ ABSL_GUARDED_BY(mutex_);
+  bool batch_failed_ ABSL_GUARDED_BY(mutex_) = false;  // from CollectBatch() to FinishBatch()
   std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -90,9 +90,11 @@ absl::StatusOr<std::vector<Row>> RowSpace::Scan(absl::string_view prefix, absl::
   return rows;
 }
 
-void RowSpace::Publish(const KeyChanges& changes, wal::Lsn lsn) {
+int64_t RowSpace::Publish(const KeyChanges& changes, wal::Lsn lsn) {
   const storage::MutexLock lock(&mutex_);
+  const int64_t before = rows_.bytes();
   for (const auto& [key, value] : changes) rows_.Publish(key, lsn, RowState{value});
+  return rows_.bytes() - before;
 }
 
 absl::Status RowSpace::Materialize(wal::Lsn target, wal::Lsn oldest, const RowVisitor& on_row) {

@@ -48,7 +48,7 @@ class RowSpace {
   absl::StatusOr<std::vector<Row>> Scan(absl::string_view prefix, absl::string_view after, wal::Lsn at,
                                         int limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void Publish(const KeyChanges& changes, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t Publish(const KeyChanges& changes, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes every row as of `target` into the metadata store, not synced, after calling `on_row` for each with its value
   // (nullopt: removed). One caller at a time (the materializer).

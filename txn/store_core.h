@@ -131,6 +131,7 @@ class StoreCore {
   void NotePayload(wal::Lsn lsn, const TransactionId& id);
 
   // Background (txn/background.cc).
+  void WakeBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
   void BackgroundLoop() ABSL_LOCKS_EXCLUDED(background_mutex_);
   absl::Status PackCrowdedRepositories();
   bool CheckpointIsDue();

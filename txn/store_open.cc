@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "storage/lock_holders.h"
 #include "storage/log.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
@@ -75,7 +76,7 @@ absl::Status StoreCore::LockRoot() {
   storage::CondVar never;
   const absl::Duration until = environment_.clock->Monotonic() + options_.lock_wait;
   while (true) {
-    auto lock = fs_->Lock(layout::LockFile(), "");
+    auto lock = fs_->Lock(layout::LockFile(), absl::StrCat(storage::CurrentProcessId(), "\n"));
     if (lock.ok()) {
       lock_ = *std::move(lock);
       return absl::OkStatus();
@@ -193,11 +194,7 @@ absl::Status StoreCore::OpenLog() {
 
   wal::LogQueue::Options queue;
   queue.durable_observer = [this](wal::Lsn lsn) { publisher_->OnDurable(lsn); };
-  queue.space_observer = [this] {
-    const storage::MutexLock lock(&background_mutex_);
-    background_is_wanted_ = true;
-    background_wake_.Signal();
-  };
+  queue.space_observer = [this] { WakeBackground(); };
   queue_ = std::make_unique<wal::LogQueue>(replicator_.get(), tail, std::move(queue));
   Committer::Options committer;
   committer.admission_queue_max = options_.admission_queue_max;

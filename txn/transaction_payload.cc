@@ -1,5 +1,6 @@
 #include "txn/transaction_payload.h"
 
+#include "storage/check.h"
 #include "storage/status_macros.h"
 
 namespace repotxn::txn {
@@ -33,7 +34,8 @@ absl::StatusOr<wal::PayloadFile> TransactionPayload::AddLinked(const storage::St
 
 absl::Status TransactionPayload::Seal() {
   const storage::MutexLock lock(&mutex_);
-  return staged_ == nullptr ? absl::OkStatus() : staged_->Seal();
+  if (staged_ == nullptr || REPOTXN_PLANT("txn.skip_payload_sync")) return absl::OkStatus();
+  return staged_->Seal();
 }
 
 std::vector<wal::PayloadFile> TransactionPayload::files() {
