@@ -5,6 +5,7 @@ that the configuration of whoever runs the tests has no say.
 """
 import argparse
 import contextlib
+import ctypes
 import os
 import re
 import select
@@ -14,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+
+LIBC = ctypes.CDLL(None)
 
 
 def fail(text):
@@ -74,6 +78,12 @@ def run(command, env, cwd=None, timeout=60, check=True, stdin=b""):
     return child.returncode, out, text
 
 
+def die_with_parent():
+    """In a child before exec: SIGKILL when the test is gone, even if it was killed itself."""
+    pr_set_pdeathsig = 1
+    LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 class Server:
     """One repotxnd on 127.0.0.1, on a port that it picks itself."""
 
@@ -87,7 +97,8 @@ class Server:
         with open(self.log, "ab") as log:
             self.child = subprocess.Popen(
                 [self.program, "serve", "--store", self.store, "--listen", "127.0.0.1:0", "--create-on-push"],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=self.env, start_new_session=True)
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=self.env, start_new_session=True,
+                preexec_fn=die_with_parent)
 
     def wait_ready(self, timeout=60):
         deadline, line = time.monotonic() + timeout, b""
@@ -211,6 +222,8 @@ def fsck(directory, env, timeout=600):
 def main(body, parser):
     """Runs `body(options)`; the exit status of the test."""
     started = time.monotonic()
+    # A time limit from outside ends the test through its `finally` blocks.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         body(parser.parse_args())
     except AssertionError as reason:
