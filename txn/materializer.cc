@@ -32,6 +32,13 @@ bool IsObstructed(const absl::Status& status) {
          absl::IsInvalidArgument(status);
 }
 
+// The directory above a ref's file that stays when it is emptied: every repository has these.
+absl::string_view KeptRefDirectory(absl::string_view name) {
+  if (absl::StartsWith(name, "refs/heads/")) return "refs/heads";
+  if (absl::StartsWith(name, "refs/tags/")) return "refs/tags";
+  return "refs";
+}
+
 // What a batch does to the ref files of a repository.
 struct RefPlan {
   std::vector<wal::PackedRef> set;
@@ -143,17 +150,17 @@ absl::Status Materializer::ReplacePackedRefs(const storage::StorePath& directory
   return moved;
 }
 
-absl::Status Materializer::RemoveFile(const storage::StorePath& root,
+absl::Status Materializer::RemoveFile(const storage::StorePath& stop,
                                       const storage::StorePath& target) {
-  const absl::Status removed = fs_->Remove(target);
-  if (absl::IsFailedPrecondition(removed)) {
-    // ENOTDIR: a parent is a file, so this is absent. EISDIR: something unknown; an empty directory is no obstacle.
-    const auto info = fs_->Stat(target);
-    if (!info.ok() || info->kind != storage::FileKind::kDirectory) return absl::OkStatus();
-    return ClearObstacle(target);
+  const auto info = fs_->Stat(target);
+  // A directory at the name of a removed file is no obstacle: what belongs in it was written by a later entry. ENOTDIR:
+  // a parent is a file, so the target is absent.
+  if (info.ok() && info->kind == storage::FileKind::kDirectory) {
+    IgnoreBecause(fs_->RemoveDirectory(target), "a directory that is not empty stays");
+    return absl::OkStatus();
   }
-  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
-  return storage::RemoveEmptyParents(*fs_, target.Parent(), root);
+  if (absl::IsFailedPrecondition(info.status())) return absl::OkStatus();
+  return storage::RemoveEmptyParents(*fs_, target, stop);
 }
 
 absl::StatusOr<std::shared_ptr<const DiskRefs>> Materializer::WriteRefs(
@@ -173,15 +180,7 @@ absl::StatusOr<std::shared_ptr<const DiskRefs>> Materializer::WriteRefs(
     disk->packed = std::make_shared<const refs::PackedRefs>(std::move(packed));
   }
   for (const std::string& name : plan.remove_loose) {
-    // Directories that every repository has stay: their parents are never emptied away.
-    const storage::StorePath file = directory / name;
-    const absl::Status removed = fs_->Remove(file);
-    if (removed.ok()) {
-      REPOTXN_RETURN_IF_ERROR(
-          storage::RemoveEmptyParents(*fs_, file.Parent(), directory / "refs"));
-    } else if (!absl::IsNotFound(removed)) {
-      REPOTXN_RETURN_IF_ERROR(RemoveFile(directory / "refs", file));
-    }
+    REPOTXN_RETURN_IF_ERROR(RemoveFile(directory / KeptRefDirectory(name), directory / name));
     disk->loose.erase(name);
     disk->faults.erase(name);
   }

@@ -72,7 +72,8 @@ class Materializer {
                            absl::string_view content, uint32_t permissions);
   // The same for packed-refs, durable before it has its name.
   absl::Status ReplacePackedRefs(const storage::StorePath& directory, const std::string& content);
-  absl::Status RemoveFile(const storage::StorePath& root, const storage::StorePath& target);
+  // Removes a file and then its parents below `stop` that are empty. Absent is fine.
+  absl::Status RemoveFile(const storage::StorePath& stop, const storage::StorePath& target);
   // Renames `from` to `target`, with the same care.
   absl::Status MoveInto(const storage::StorePath& root, const storage::StorePath& from,
                         const storage::StorePath& target);

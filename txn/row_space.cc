@@ -76,6 +76,7 @@ absl::StatusOr<std::vector<Row>> RowSpace::Scan(absl::string_view prefix, absl::
       }));
   REPOTXN_RETURN_IF_ERROR(damage);
   look();
+  const std::string last = stored.empty() ? std::string() : stored.back().key;
   for (Row& row : stored) {
     std::string key = row.key;
     merged.try_emplace(std::move(key), std::move(row));
@@ -84,7 +85,7 @@ absl::StatusOr<std::vector<Row>> RowSpace::Scan(absl::string_view prefix, absl::
   for (auto& [key, row] : merged) {
     if (static_cast<int>(rows.size()) >= limit) break;
     // Beyond the last stored row of a cut-off scan the store was not asked.
-    if (stored.size() >= wanted && key > stored.back().key) break;
+    if (stored.size() >= wanted && key > last) break;
     if (row) rows.push_back(*std::move(row));
   }
   return rows;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kRequestIdBytesMax = 200;
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(10);
+constexpr absl::Duration kBackoffMax = absl::Milliseconds(320);
 // How long a retry waits for the entry that it lost against; the log decides long before.
 constexpr absl::Duration kConflictWaitMax = absl::Seconds(10);
 
@@ -102,7 +103,7 @@ CommitResult Store::Run(const RunOptions& options,
   });
   absl::Duration backoff = kFirstBackoff;
   absl::Status previous_conflict;
-  for (int attempt = 1;; ++attempt, backoff *= 2) {
+  for (int attempt = 1;; ++attempt, backoff = std::min(2 * backoff, kBackoffMax)) {
     auto transaction = core_->Begin(begin, true);
     result.status = transaction.status();
     if (transaction.ok()) {
