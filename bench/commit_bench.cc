@@ -113,8 +113,10 @@ class OurCommits {
     result.status.Update(store_->Materialize());
     result.status.Update(store_->Checkpoint());
     result.elapsed += absl::Now() - start;
-    state.counters["commits_a_sync"] = static_cast<double>(after.commits - before.commits) /
-                                       static_cast<double>(after.log_syncs - before.log_syncs);
+    if (after.log_syncs > before.log_syncs) {
+      state.counters["commits_a_sync"] = static_cast<double>(after.commits - before.commits) /
+                                         static_cast<double>(after.log_syncs - before.log_syncs);
+    }
     state.counters["lag_entries"] = static_cast<double>(after.committed_lsn - after.materialized_lsn);
     state.counters["overlay_bytes"] = static_cast<double>(after.overlay_bytes);
     state.counters["drain_ms"] = absl::ToDoubleMilliseconds(absl::Now() - start);

@@ -10,11 +10,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace repotxn::bench {
 namespace {
 
 constexpr double kQuickSeconds = 1;
+constexpr char kQuickMinimum[] = "--benchmark_min_time=0.1";  // seconds, of the kind that Google Benchmark times
 
 [[noreturn]] void Usage(const std::string& why) {
   std::fprintf(stderr,
@@ -36,8 +38,12 @@ using Samples = std::map<std::string, std::map<std::string, std::vector<double>>
 // Prints as Google Benchmark does, and keeps the values.
 class Collector final : public benchmark::ConsoleReporter {
  public:
-  Collector() : ConsoleReporter(OO_Tabular) {}
+  Collector() : ConsoleReporter(OO_None) {}
 
+  bool ReportContext(const Context& context) override {
+    const bool is_first = std::exchange(is_first_, false);
+    return !is_first || ConsoleReporter::ReportContext(context);
+  }
   void ReportRuns(const std::vector<Run>& runs) override {
     ConsoleReporter::ReportRuns(runs);
     for (const Run& run : runs) {
@@ -56,6 +62,7 @@ class Collector final : public benchmark::ConsoleReporter {
 
  private:
   Samples samples_;
+  bool is_first_ = true;
   bool failed_ = false;
 };
 
@@ -121,16 +128,22 @@ void PrintAnswers(const nlohmann::json& answers) {
 }  // namespace
 
 Options ParseOptions(int* argc, char** argv) {
-  benchmark::Initialize(argc, argv);
   Options options;
+  options.quick = std::any_of(argv, argv + *argc,
+                              [](const char* word) { return std::string(word) == "--quick"; });
+  if (options.quick) {
+    // Before the real arguments, which may say otherwise.
+    std::string minimum = kQuickMinimum;
+    char* words[] = {argv[0], minimum.data(), nullptr};
+    int count = 2;
+    benchmark::Initialize(&count, words);
+  }
+  benchmark::Initialize(argc, argv);
   if (const char* directory = std::getenv("REPOTXN_BENCH_DIR")) options.directory = directory;
   double seconds = 0;
   for (int i = 1; i < *argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--quick") {
-      options.quick = true;
-      continue;
-    }
+    if (word == "--quick") continue;
     if (i + 1 >= *argc) Usage("unknown argument, or one without its value: " + word);
     const std::string value = argv[++i];
     if (word == "--dir") {
