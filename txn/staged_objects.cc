@@ -90,11 +90,14 @@ absl::Status StagedObjects::Seal() {
 }
 
 std::shared_ptr<objects::ObjectLookup> StagedObjects::Lookup(
-    std::shared_ptr<objects::ObjectLookup> live) const {
+    std::shared_ptr<objects::ObjectLookup> live) {
+  if (lookup_ != nullptr && lookup_live_ == live) return lookup_;
   objects::ObjectLookup::Options options;
   options.format = format_;
-  return objects::ObjectLookup::WithQuarantine(std::move(live), context_.fs, directory_ / "objects",
-                                               options);
+  lookup_live_ = live;
+  lookup_ = objects::ObjectLookup::WithQuarantine(std::move(live), context_.fs,
+                                                  directory_ / "objects", options);
+  return lookup_;
 }
 
 wal::AddPack StagedObjects::AddPackTo(const RepositoryId& repository) const {

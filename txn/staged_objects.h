@@ -47,8 +47,8 @@ class StagedObjects final : public ObjectStaging {
 
   const TransactionId& transaction_id() const { return id_; }
   ObjectFormat format() const { return format_; }
-  // The staged objects in front of the repository's.
-  std::shared_ptr<objects::ObjectLookup> Lookup(std::shared_ptr<objects::ObjectLookup> live) const;
+  // The staged objects in front of the repository's. Kept, since opening a pack costs reading its index.
+  std::shared_ptr<objects::ObjectLookup> Lookup(std::shared_ptr<objects::ObjectLookup> live);
   // The operation that adds the sealed pack. Requires Seal() and has_pack().
   wal::AddPack AddPackTo(const RepositoryId& repository) const;
 
@@ -63,6 +63,7 @@ class StagedObjects final : public ObjectStaging {
   storage::StorePath directory_;
   std::string absolute_path_;
   std::string pack_name_;
+  std::shared_ptr<objects::ObjectLookup> lookup_live_, lookup_;  // what Lookup() gave last, and for what
   std::shared_ptr<TransactionPayload> payload_;
   wal::AddPack operation_;
   bool is_sealed_ = false;
