@@ -1,14 +1,15 @@
 // How many durable single-ref commits a second, beside the least a log can cost and beside Git?
 //
-// Ours: a store with its background thread, every commit a transaction of its own that sets one branch through
-// Store::Run. The clock runs until everything committed is also written into the repositories and checkpointed, so that
-// no backlog is left out of the figure. Objects stand ready in a pack.
+// Ours: a store with its background thread, every commit a transaction of its own that sets one
+// branch through Store::Run. The clock runs until everything committed is also written into the
+// repositories and checkpointed, so that no backlog is left out of the figure. Objects stand ready
+// in a pack.
 //
 // Peers, in the same rounds on the same file system:
-//   RawAppend      4 KiB appended to a zero-filled file and fdatasync, one thread
-//   RawGroupCommit 512 bytes a record, one sync for all that wait; the entry of a single-ref commit is about as large
-//   GitUpdateRef   one long-lived `git update-ref --stdin` a committer, a transaction an update, core.fsync=reference;
-//                  its reflogs are off and it syncs no directory, so that it promises less
+//   RawAppend       4 KiB appended to a zero-filled file and fdatasync, one thread
+//   RawGroupCommit  448 bytes a record, the size of ours here; one sync for all that wait
+//   GitUpdateRef    one long-lived `git update-ref --stdin` a committer, a transaction an update,
+//                   core.fsync=reference; it syncs no directory, so that it promises less
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -33,7 +34,7 @@ namespace repotxn::bench {
 namespace {
 
 constexpr int kHistoryCommits = 256;
-constexpr size_t kEntryBytes = 512;
+constexpr size_t kRecordBytes = 448;
 
 struct Bench {
   Options options;
@@ -117,7 +118,8 @@ class OurCommits {
       state.counters["commits_a_sync"] = static_cast<double>(after.commits - before.commits) /
                                          static_cast<double>(after.log_syncs - before.log_syncs);
     }
-    state.counters["lag_entries"] = static_cast<double>(after.committed_lsn - after.materialized_lsn);
+    state.counters["lag_entries"] =
+        static_cast<double>(after.committed_lsn - after.materialized_lsn);
     state.counters["overlay_bytes"] = static_cast<double>(after.overlay_bytes);
     state.counters["drain_ms"] = absl::ToDoubleMilliseconds(absl::Now() - start);
     result.status.Update(store_->Close());
@@ -137,10 +139,9 @@ class OurCommits {
   }
   absl::Status CommitOne(int thread, int64_t number) {
     const RepositoryId& id = ids_[static_cast<size_t>(thread) % ids_.size()];
-    const std::string name =
-        shape_.is_new_ref_each_time
-            ? absl::StrCat("refs/heads/c", thread, "/", round_, "-", number)
-            : absl::StrCat("refs/heads/c", thread);
+    const std::string name = shape_.is_new_ref_each_time
+                                 ? absl::StrCat("refs/heads/c", thread, "/", round_, "-", number)
+                                 : absl::StrCat("refs/heads/c", thread);
     const refs::RefUpdate update{.name = refs::RefName::Literal(name),
                                  .value = refs::RefValue::Object(bench_->Commit(number))};
     return store_->Run({}, [&](txn::Transaction& txn) { return txn.UpdateRef(id, update); }).status;
@@ -236,14 +237,15 @@ std::vector<Question> RegisterAll(const Bench* bench) {
     const Shape shape{.committers = committers};
     Register(shape.Name(), std::make_shared<OurCommits>(bench, shape));
     Register(raw, std::make_shared<RawCommits>(bench, committers,
-                                               committers == 1 ? RawLog::kBlock : kEntryBytes));
+                                               committers == 1 ? RawLog::kBlock : kRecordBytes));
     Register("GitUpdateRef" + n, std::make_shared<GitCommits>(bench, committers));
     const std::string text = absl::StrCat("durable single-ref commits, ", committers, " committer",
                                           committers == 1 ? "" : "s");
     questions.push_back({text, "/s", shape.Name(),
-                         committers == 1 ? "raw 4 KiB append + fdatasync" : "raw group commit", raw});
-    questions.push_back({text, "/s", shape.Name(), "git update-ref --stdin, refs synced",
-                         "GitUpdateRef" + n});
+                         committers == 1 ? "raw 4 KiB append + fdatasync" : "raw group commit",
+                         raw});
+    questions.push_back(
+        {text, "/s", shape.Name(), "git update-ref --stdin, refs synced", "GitUpdateRef" + n});
   }
   const Shape one{.committers = 64};
   const Shape many{.committers = 64, .repositories = 64};

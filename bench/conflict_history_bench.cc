@@ -1,8 +1,10 @@
-// What does it cost to check one written ref against a history of 1 k and of 1 M records, and to record one?
+// What does it cost to check one written ref against a history of 1 k and of 1 M records, and to
+// record one?
 //
-// "Miss": the ref was not written in the window. "Hit": it was, before my snapshot, so that the check must look it up
-// and commits. The floor is one look-up of a 64-bit hash in a flat_hash_map of as many entries. Every iteration takes
-// another ref, so that the caches hold no answer. The histories are made once and shared by the rounds.
+// "Miss": the ref was not written in the window. "Hit": it was, before my snapshot, so that the
+// check must look it up and commits. The floor is one look-up of a 64-bit hash in a flat_hash_map
+// of as many entries. Every iteration takes another ref, so that the caches hold no answer. The
+// histories are made once and shared by the rounds.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -31,8 +33,8 @@ RepositoryId Repository() {
 }
 
 Footprint WriteOf(uint64_t number) {
-  return Footprint({Lock::Exclusive(
-      LockKey::Ref(Repository(), absl::StrCat("refs/heads/feature/", number)))});
+  return Footprint(
+      {Lock::Exclusive(LockKey::Ref(Repository(), absl::StrCat("refs/heads/feature/", number)))});
 }
 
 std::unique_ptr<ConflictHistory> HistoryOf(uint64_t records) {

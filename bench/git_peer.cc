@@ -59,8 +59,7 @@ absl::StatusOr<History> MakeHistory(const std::string& directory, int commits) {
                     1'700'000'000 + n, " +0000\ndata ", text.size(), "\n", text,
                     "M 644 inline file\ndata ", text.size(), "\n", text, "\n");
   }
-  REPOTXN_RETURN_IF_ERROR(
-      RunGit({"init", "-q", "--bare", "-b", "main", directory}).status());
+  REPOTXN_RETURN_IF_ERROR(RunGit({"init", "-q", "--bare", "-b", "main", directory}).status());
   const std::string at = absl::StrCat("--git-dir=", directory);
   REPOTXN_RETURN_IF_ERROR(RunGit({at, "fast-import", "--quiet"}, stream).status());
   REPOTXN_RETURN_IF_ERROR(RunGit({at, "repack", "-adq"}).status());
@@ -87,10 +86,9 @@ absl::Status CopyPack(const History& history, const std::string& repository_dire
 
 absl::StatusOr<std::unique_ptr<UpdateRefSession>> UpdateRefSession::Start(
     const std::string& repository_directory) {
-  REPOTXN_ASSIGN_OR_RETURN(
-      auto child, storage::ChildProcess::Start(
-                      GitCommand({absl::StrCat("--git-dir=", repository_directory), "-c",
-                                  "core.fsync=reference", "update-ref", "--stdin"})));
+  REPOTXN_ASSIGN_OR_RETURN(auto child, storage::ChildProcess::Start(GitCommand(
+                                           {absl::StrCat("--git-dir=", repository_directory), "-c",
+                                            "core.fsync=reference", "update-ref", "--stdin"})));
   return std::unique_ptr<UpdateRefSession>(new UpdateRefSession(std::move(child)));
 }
 

@@ -1,6 +1,7 @@
 // Stock Git: as the maker of what both sides start from, and as the peer.
 //
-// Git runs with an environment of its own, no system or user configuration, and no automatic housekeeping.
+// Git runs with an environment of its own, no system or user configuration, and no automatic
+// housekeeping.
 #ifndef REPOTXN_BENCH_GIT_PEER_H_
 #define REPOTXN_BENCH_GIT_PEER_H_
 
@@ -23,7 +24,8 @@ storage::ChildOptions GitCommand(const std::vector<std::string>& arguments);
 absl::StatusOr<std::string> RunGit(const std::vector<std::string>& arguments,
                                    absl::string_view input = {});
 
-// A bare repository with a line of commits, all objects in one pack, and the branch main at the last.
+// A bare repository with a line of commits, all objects in one pack, and the branch main at the
+// last.
 struct History {
   std::string directory;  // absolute
   std::vector<ObjectId> commits;

@@ -28,8 +28,8 @@ struct LoadResult {
   absl::Status status;  // the first error
 };
 
-// Runs `work` on `threads` threads until `duration` has passed or, when `count_max` is given, so many units were begun
-// in all. Starting the threads is not in the time.
+// Runs `work` on `threads` threads until `duration` has passed or, when `count_max` is given, so
+// many units were begun in all. Starting the threads is not in the time.
 inline LoadResult RunLoad(int threads, absl::Duration duration, const Work& work,
                           int64_t count_max = INT64_MAX) {
   std::atomic<int64_t> begun{0};

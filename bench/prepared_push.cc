@@ -66,7 +66,8 @@ PreparedPush Make(const std::string& ref, const std::string& text, const std::st
   const ObjectId blob = pack.Add(kBlob, "blob", text);
   const absl::string_view raw = blob.bytes();
   const ObjectId tree = pack.Add(
-      kTree, "tree", std::string("100644 file") + std::string(1, '\0') + std::string(raw.data(), raw.size()));
+      kTree, "tree",
+      std::string("100644 file") + std::string(1, '\0') + std::string(raw.data(), raw.size()));
   PreparedPush push;
   push.ref = ref;
   push.commit = pack.Add(kCommit, "commit",

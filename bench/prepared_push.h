@@ -1,8 +1,10 @@
-// Pushes that stand ready as bytes: commands and pack of one small commit, as a client sends them to receive-pack.
+// Pushes that stand ready as bytes: commands and pack of one small commit, as a client sends them
+// to receive-pack.
 //
-// Each makes a branch of its own (old value zero) with a commit of one new file on top of a common first commit; the
-// pack holds exactly its commit, tree and blob. They are put together here, not by Git, because thousands are needed and
-// their making must not be in anybody's time; the run ends with `git fsck` over what both sides made of them.
+// Each makes a branch of its own (old value zero) with a commit of one new file on top of a common
+// first commit; the pack holds exactly its commit, tree and blob. They are put together here, not
+// by Git, because thousands are needed and their making must not be in anybody's time; the run ends
+// with `git fsck` over what both sides made of them.
 #ifndef REPOTXN_BENCH_PREPARED_PUSH_H_
 #define REPOTXN_BENCH_PREPARED_PUSH_H_
 

@@ -1,11 +1,14 @@
-// How many pushes of one small commit a second into one repository, durable, beside Git's own receive-pack?
+// How many pushes of one small commit a second into one repository, durable, beside Git's own
+// receive-pack?
 //
-// Both sides get the same prepared pushes (bench/prepared_push.h), the same number in every round, so that both
-// repositories hold the same all the time. Ours: POSTs over HTTP to the server of repotxnd in this process, a connection
-// a push. Peer: one `git receive-pack --stateless-rpc` a push with core.fsync=all, without HTTP in front of it and
-// without its automatic housekeeping, which makes it faster than it is in a real server.
+// Both sides get the same prepared pushes (bench/prepared_push.h), the same number in every round,
+// so that both repositories hold the same all the time. Ours: POSTs over HTTP to the server of
+// repotxnd in this process, a connection a push. Peer: one `git receive-pack --stateless-rpc` a
+// push with core.fsync=all, without HTTP in front of it and without its automatic housekeeping,
+// which makes it faster than it is in a real server.
 //
-// After the last round the store is closed, `git fsck` runs over both repositories, and both must show the same refs.
+// After the last round the store is closed, `git fsck` runs over both repositories, and both must
+// show the same refs.
 #include <arpa/inet.h>
 #include <benchmark/benchmark.h>
 #include <netinet/in.h>
@@ -46,9 +49,11 @@ absl::StatusOr<std::string> Post(int port, const std::string& path, const std::s
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const std::string request = absl::StrCat(
-      "POST ", path, " HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nContent-Type: "
-      "application/x-git-receive-pack-request\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+  const std::string request =
+      absl::StrCat("POST ", path,
+                   " HTTP/1.1\r\nHost: bench\r\nConnection: close\r\nContent-Type: "
+                   "application/x-git-receive-pack-request\r\nContent-Length: ",
+                   body.size(), "\r\n\r\n", body);
   std::string answer;
   bool is_sent = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   for (size_t sent = 0; is_sent && sent < request.size();) {

@@ -1,9 +1,9 @@
 // The least that a durable log can cost: records appended to a zero-filled file, with group commit.
 //
-// Callers that arrive while a sync is running form the next group; one of them writes and syncs for all. A group is
-// padded to 4 KiB, as a log must that wants to tell a torn group from a whole one. No checksums, no recovery, no
-// segments: at the end of the file it begins anew, so that neither blocks nor size ever change under fdatasync. What a
-// real log costs beside it is the price of being one.
+// Callers that arrive while a sync is running form the next group; one of them writes and syncs for
+// all. A group is padded to 4 KiB, so that no sync rewrites a page that another wrote. No checksums,
+// no recovery, no segments: at the end of the file it begins anew, so that neither blocks nor size
+// ever change under fdatasync. What a real log costs beside it is the price of being one.
 //
 // Thread-safe.
 #ifndef REPOTXN_BENCH_RAW_LOG_H_

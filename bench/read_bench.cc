@@ -1,7 +1,8 @@
-// What does it cost to begin a transaction and read one ref in it, beside opening and reading the file of a loose ref?
+// What does it cost to begin a transaction and read one ref in it, beside opening and reading the
+// file of a loose ref?
 //
-// "Materialized": the ref stands in the repository. "Fresh": its newest version is only in the overlay, because nothing
-// materializes; a reader does not wait for it.
+// "Materialized": the ref stands in the repository. "Fresh": its newest version is only in the
+// overlay, because nothing materializes; a reader does not wait for it.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -109,8 +110,8 @@ int Main(int argc, char** argv) {
   benchmark::RegisterBenchmark("BeginAndReadFresh", [](benchmark::State& state) {
     BeginAndRead(state, fixture, fixture.fresh);
   });
-  benchmark::RegisterBenchmark(
-      "ReadRefFile", [](benchmark::State& state) { ReadFile(state, fixture.ref_file); });
+  benchmark::RegisterBenchmark("ReadRefFile",
+                               [](benchmark::State& state) { ReadFile(state, fixture.ref_file); });
   const int code = RunRounds(
       options, {{"begin and read one ref, materialized", "ns", "BeginAndReadMaterialized",
                  "open, read and close its file", "ReadRefFile", kNanoseconds},

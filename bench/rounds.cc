@@ -16,12 +16,14 @@ namespace repotxn::bench {
 namespace {
 
 constexpr double kQuickSeconds = 1;
-constexpr char kQuickMinimum[] = "--benchmark_min_time=0.1";  // seconds, of the kind that Google Benchmark times
+constexpr char kQuickMinimum[] =
+    "--benchmark_min_time=0.1";  // seconds, of the kind that Google Benchmark times
 
 [[noreturn]] void Usage(const std::string& why) {
-  std::fprintf(stderr,
-               "%s\noptions: --dir DIR  --quick  --rounds N  --seconds S  --table FILE  --benchmark_...\n",
-               why.c_str());
+  std::fprintf(
+      stderr,
+      "%s\noptions: --dir DIR  --quick  --rounds N  --seconds S  --table FILE  --benchmark_...\n",
+      why.c_str());
   std::exit(2);
 }
 
