@@ -170,10 +170,11 @@ absl::StatusOr<std::optional<std::string>> RepositoryState::NextRefBelow(absl::s
       break;
     }
   }
+  const VersionTable<RefState>& newer = refs_;
   WalkImage(*disk_, prefix, after, [&](absl::string_view found, const refs::RefValue&) {
     if (found <= after) return true;
     if (best && absl::string_view(*best) <= found) return false;
-    if (refs_.FindAt(found, at) != nullptr) return true;  // decided by its version, above
+    if (newer.FindAt(found, at) != nullptr) return true;  // decided by its version, above
     best = std::string(found.data(), found.size());
     return false;
   });

@@ -10,12 +10,15 @@
 #include <cstdlib>
 #include <new>
 
+#include "tests/support/sanitizers.h"
+
 namespace repotxn::locks {
 inline std::atomic<int64_t> allocation_count{0};
 inline std::atomic<size_t> allocation_bytes_max{0};
 }  // namespace repotxn::locks
 
 // Not inlined: the compiler would see malloc and free in pairs that it does not trust.
+#if !REPOTXN_SANITIZED
 __attribute__((noinline)) void* operator new(std::size_t size) {
   repotxn::locks::allocation_count.fetch_add(1, std::memory_order_relaxed);
   if (size > repotxn::locks::allocation_bytes_max) repotxn::locks::allocation_bytes_max = size;
@@ -24,5 +27,6 @@ __attribute__((noinline)) void* operator new(std::size_t size) {
 }
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
 
 #endif  // REPOTXN_TESTS_LOCKS_ALLOCATION_COUNTER_H_

@@ -250,7 +250,7 @@ TEST_F(RefVerificationTest, AcceptsWhatWasDerivedWithAnyThreshold) {
   EXPECT_OK(VerifyRefOperations(Sample()));
   const std::vector<wal::RefChange> changes = {Change("refs/heads/a", {}, ValueOf(1)),
                                                Change("refs/heads/b", {}, ValueOf(1))};
-  for (const size_t threshold : {0, 1, 2, 64}) {
+  for (const size_t threshold : {size_t{0}, size_t{1}, size_t{2}, size_t{64}}) {
     EXPECT_OK(VerifyRefOperations(ManifestOf(changes, {}, {.packed_threshold = threshold})));
   }
 }

@@ -160,7 +160,8 @@ TEST_P(FileSystemContract, ReadsPastTheCacheGiveTheSameBytesAtEveryOffset) {
   for (uint32_t i = 0; i < 700'000; ++i) data.push_back(static_cast<char>(i * 7919 >> 5));
   ASSERT_OK(WriteFileSynced(fs_, P("f"), data));
   ASSERT_OK_AND_ASSIGN(const auto file, fs_.OpenPastCache(P("f")));
-  for (const size_t offset : {0, 1, 511, 4095, 4096, 4097, 262'143, 262'144, 262'145, 699'999}) {
+  for (const int64_t at : {0, 1, 511, 4095, 4096, 4097, 262'143, 262'144, 262'145, 699'999}) {
+    const auto offset = static_cast<size_t>(at);
     std::string out(300'000, '\0');
     ASSERT_OK_AND_ASSIGN(const size_t got,
                          file->ReadAt(static_cast<int64_t>(offset), absl::MakeSpan(out)));
