@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "refs/ref_operations.h"
 #include "storage/check.h"
@@ -14,6 +15,8 @@ namespace repotxn::txn {
 namespace {
 
 constexpr absl::string_view kPositionsKey = "m/positions";
+// Nanoseconds since 1970: outcomes of transactions before it may have been forgotten.
+constexpr absl::string_view kForgottenKey = "m/forgotten";
 // Outcomes that one checkpoint forgets at most; the rest waits for the next.
 constexpr int kForgottenMax = 10'000;
 
@@ -194,6 +197,23 @@ absl::Status StoreCore::Checkpoint() {
   return absl::OkStatus();
 }
 
+absl::Status StoreCore::LoadForgotten() {
+  const auto stored = metadata_->Get(kForgottenKey);
+  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (!stored.ok()) return stored.status();
+  int64_t nanoseconds = 0;
+  if (!absl::SimpleAtoi(*stored, &nanoseconds)) {
+    return absl::DataLossError("damaged row of the metadata store: forgotten outcomes");
+  }
+  forgotten_before_.store(nanoseconds);
+  return absl::OkStatus();
+}
+
+absl::Time StoreCore::OldestKnown() const {
+  return std::max(environment_.clock->Now() - options_.outcome_retention,
+                  absl::FromUnixNanos(forgotten_before_.load()));
+}
+
 absl::Status StoreCore::ForgetOldOutcomes() {
   const absl::Time oldest = environment_.clock->Now() - options_.outcome_retention;
   storage::MetadataBatch batch;
@@ -215,8 +235,11 @@ absl::Status StoreCore::ForgetOldOutcomes() {
         return true;
       }));
   REPOTXN_RETURN_IF_ERROR(damage);
-  return batch.empty() ? absl::OkStatus()
-                       : metadata_->Write(batch, storage::MetadataSync::kUnsynced);
+  if (batch.empty()) return absl::OkStatus();
+  // Kept with the rows' removal: a clock that is set back must not make them look as if they had never been.
+  forgotten_before_.store(std::max(forgotten_before_.load(), absl::ToUnixNanos(oldest)));
+  batch.Put(kForgottenKey, absl::StrCat(forgotten_before_.load()));
+  return metadata_->Write(batch, storage::MetadataSync::kUnsynced);
 }
 
 int64_t StoreCore::OverlayBytes() const { return overlay_bytes_.load(std::memory_order_relaxed); }

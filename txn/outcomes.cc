@@ -58,7 +58,7 @@ CommitResult StoreCore::OutcomeOf(const TransactionId& id) {
     return Answer(id, CommitOutcome::kUnknown,
                   absl::UnavailableError("outcome is decided when the store is opened again"));
   }
-  if (DrawnAt(id) < environment_.clock->Now() - options_.outcome_retention) {
+  if (DrawnAt(id) < OldestKnown()) {
     return Answer(id, CommitOutcome::kUnknown,
                   absl::OutOfRangeError("outcome is older than the retention time"));
   }
@@ -84,7 +84,7 @@ CommitResult StoreCore::OutcomeOfRequest(absl::string_view request_id, absl::Tim
     if (live_.HasRequest(request_id)) {
       return Answer(TransactionId(), CommitOutcome::kPending, absl::OkStatus());
     }
-    if (issued_at < environment_.clock->Now() - options_.outcome_retention) {
+    if (issued_at < OldestKnown()) {
       return Answer(TransactionId(), CommitOutcome::kUnknown,
                     absl::OutOfRangeError("outcome is older than the retention time"));
     }

@@ -136,6 +136,9 @@ class StoreCore {
   absl::Status PackCrowdedRepositories();
   bool CheckpointIsDue();
   absl::Status ForgetOldOutcomes();
+  absl::Status LoadForgotten();
+  // Outcomes of transactions and requests since then can be told.
+  absl::Time OldestKnown() const;
   int64_t OverlayBytes() const;
 
   // Constant after opening.
@@ -164,6 +167,7 @@ class StoreCore {
 
   std::atomic<int64_t> retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
   std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
+  std::atomic<int64_t> forgotten_before_{0};  // nanoseconds since 1970
   std::atomic<bool> is_closed_{false};
 
   storage::Mutex checkpoint_mutex_{storage::MutexRank::kLifecycle};

@@ -173,6 +173,7 @@ absl::Status StoreCore::OpenLog() {
     REPOTXN_ASSIGN_OR_RETURN(replicator_,
                              wal::LocalReplicator::Create(fs_, positions_.applied, options));
   }
+  REPOTXN_RETURN_IF_ERROR(LoadForgotten());
   REPOTXN_ASSIGN_OR_RETURN(const wal::LogTail tail, replicator_->Acquire());
   recovery_report_.torn_bytes_cut = replicator_->torn_bytes();
   if (recovery_report_.torn_bytes_cut > 0) {
