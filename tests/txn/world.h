@@ -14,6 +14,7 @@
 #include <openssl/sha.h>
 #include <zlib.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "refs/ref_name.h"
 #include "refs/ref_value.h"
@@ -79,7 +80,9 @@ class World {
 
   absl::Status Open(const txn::StoreOptions& options = Options()) { return OpenOn(fs_.get(), options); }
   absl::Status OpenOn(storage::FileSystem* fs, const txn::StoreOptions& options = Options()) {
-    txn::Environment environment{fs, &clock_, &random_};
+    return OpenIn({fs, &clock_, &random_}, options);
+  }
+  absl::Status OpenIn(const txn::Environment& environment, const txn::StoreOptions& options = Options()) {
     auto store = txn::Store::Open(environment, options);
     if (!store.ok()) return store.status();
     store_ = *std::move(store);
