@@ -170,11 +170,12 @@ absl::StatusOr<std::optional<std::string>> RepositoryState::NextRefBelow(absl::s
       break;
     }
   }
-  const VersionTable<RefState>& newer = refs_;
+  // By pointer: the analysis does not see that the mutex is held while the visitor runs.
+  const VersionTable<RefState>* const newer = &refs_;
   WalkImage(*disk_, prefix, after, [&](absl::string_view found, const refs::RefValue&) {
     if (found <= after) return true;
     if (best && absl::string_view(*best) <= found) return false;
-    if (newer.FindAt(found, at) != nullptr) return true;  // decided by its version, above
+    if (newer->FindAt(found, at) != nullptr) return true;  // decided by its version, above
     best = std::string(found.data(), found.size());
     return false;
   });
