@@ -3,7 +3,7 @@
 // Ours: a store with its background thread, every commit a transaction of its own that sets one
 // branch through Store::Run. The clock runs until everything committed is also written into the
 // repositories and checkpointed, so that no backlog is left out of the figure. Objects stand ready
-// in a pack.
+// in a pack. After each round stock Git must find what was acknowledged.
 //
 // Peers, in the same rounds on the same file system:
 //   RawAppend       4 KiB appended to a zero-filled file and fdatasync, one thread
@@ -12,7 +12,8 @@
 //                   core.fsync=reference; it syncs no directory, so that it promises less
 #include <benchmark/benchmark.h>
 
-#include <filesystem>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,6 +72,10 @@ absl::StatusOr<std::unique_ptr<txn::Store>> OpenStore(const std::string& root) {
   return txn::Store::Open(root, options);
 }
 
+std::string DirectoryOf(const std::string& root, const RepositoryId& id) {
+  return absl::StrCat(root, "/", txn::layout::RepositoryDirectory(id).text());
+}
+
 // A store with repositories whose objects are those of the history; closed.
 absl::StatusOr<std::vector<RepositoryId>> MakeStore(const Bench& bench, const std::string& root,
                                                     int repositories) {
@@ -86,8 +91,7 @@ absl::StatusOr<std::vector<RepositoryId>> MakeStore(const Bench& bench, const st
   }
   REPOTXN_RETURN_IF_ERROR(store->Close());
   for (const RepositoryId& id : ids) {
-    REPOTXN_RETURN_IF_ERROR(CopyPack(
-        bench.history, absl::StrCat(root, "/", txn::layout::RepositoryDirectory(id).text())));
+    REPOTXN_RETURN_IF_ERROR(CopyPack(bench.history, DirectoryOf(root, id)));
   }
   return ids;
 }
@@ -95,7 +99,12 @@ absl::StatusOr<std::vector<RepositoryId>> MakeStore(const Bench& bench, const st
 // One store, kept for all rounds; open only while it is measured.
 class OurCommits {
  public:
-  OurCommits(const Bench* bench, const Shape& shape) : bench_(bench), shape_(shape) {}
+  OurCommits(const Bench* bench, const Shape& shape)
+      : bench_(bench),
+        shape_(shape),
+        root_(bench->Directory(absl::StrCat("store-", shape.committers, "-", shape.repositories,
+                                            shape.is_new_ref_each_time ? "-new" : ""))),
+        last_(static_cast<size_t>(shape.committers)) {}
 
   void Run(benchmark::State& state) {
     for (auto _ : state) Report(state, Measure(state));
@@ -124,17 +133,36 @@ class OurCommits {
     state.counters["drain_ms"] = absl::ToDoubleMilliseconds(absl::Now() - start);
     result.status.Update(store_->Close());
     store_.reset();
+    if (result.status.ok()) result.status = CheckRepositories(result.done);
     ++round_;
     return result;
   }
-  absl::Status Open() {
-    const std::string root = bench_->Directory("store-" + std::to_string(shape_.committers) + "-" +
-                                               std::to_string(shape_.repositories) +
-                                               (shape_.is_new_ref_each_time ? "-new" : ""));
-    if (ids_.empty()) {
-      REPOTXN_ASSIGN_OR_RETURN(ids_, MakeStore(*bench_, root, shape_.repositories));
+  // What was acknowledged is what stock Git finds: the last value of each committer, or all the new
+  // refs.
+  absl::Status CheckRepositories(int64_t done) {
+    commits_ += done;
+    int64_t found = 0;
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      REPOTXN_ASSIGN_OR_RETURN(const std::string listed,
+                               RunGit({"--git-dir=" + DirectoryOf(root_, ids_[i]), "for-each-ref",
+                                       "--format=%(objectname) %(refname);"}));
+      found += std::count(listed.begin(), listed.end(), ';');
+      for (size_t thread = i; thread < last_.size(); thread += ids_.size()) {
+        if (!last_[thread].empty() && listed.find(last_[thread]) == std::string::npos) {
+          return absl::DataLossError("a committed ref is missing: " + last_[thread]);
+        }
+      }
     }
-    REPOTXN_ASSIGN_OR_RETURN(store_, OpenStore(root));
+    if (shape_.is_new_ref_each_time && found != commits_) {
+      return absl::DataLossError(absl::StrCat(commits_, " refs were made, ", found, " are there"));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Open() {
+    if (ids_.empty()) {
+      REPOTXN_ASSIGN_OR_RETURN(ids_, MakeStore(*bench_, root_, shape_.repositories));
+    }
+    REPOTXN_ASSIGN_OR_RETURN(store_, OpenStore(root_));
     return absl::OkStatus();
   }
   absl::Status CommitOne(int thread, int64_t number) {
@@ -144,13 +172,22 @@ class OurCommits {
                                  : absl::StrCat("refs/heads/c", thread);
     const refs::RefUpdate update{.name = refs::RefName::Literal(name),
                                  .value = refs::RefValue::Object(bench_->Commit(number))};
-    return store_->Run({}, [&](txn::Transaction& txn) { return txn.UpdateRef(id, update); }).status;
+    const absl::Status status =
+        store_->Run({}, [&](txn::Transaction& txn) { return txn.UpdateRef(id, update); }).status;
+    if (status.ok()) {
+      last_[static_cast<size_t>(thread)] =
+          absl::StrCat(bench_->Commit(number).ToHex(), " ", name, ";");
+    }
+    return status;
   }
 
   const Bench* const bench_;
   const Shape shape_;
+  const std::string root_;
   std::vector<RepositoryId> ids_;
   std::unique_ptr<txn::Store> store_;
+  std::vector<std::string> last_;  // "<oid> <ref>;" of the last commit of each committer
+  int64_t commits_ = 0;            // of all rounds
   int round_ = 0;
 };
 
