@@ -67,6 +67,7 @@ CommitResult StoreCore::OutcomeOf(const TransactionId& id) {
 
 absl::StatusOr<std::optional<CommitResult>> StoreCore::RecordedRequest(absl::string_view request_id,
                                                                        wal::Lsn at) {
+  if (request_id.empty()) return std::optional<CommitResult>();
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(RequestKey(request_id), at));
   if (!row) return std::optional<CommitResult>();
   REPOTXN_ASSIGN_OR_RETURN(const RequestRow request, DecodeRequestRow(row->value));

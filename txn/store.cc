@@ -108,7 +108,14 @@ CommitResult Store::Run(const RunOptions& options,
     result.status = transaction.status();
     if (transaction.ok()) {
       (*transaction)->changes_->previous_conflict = previous_conflict;
-      result.status = body(**transaction);
+      // What the body expects may not hold any more because the request was committed: that comes first.
+      auto recorded = core_->RecordedRequest(begin.request_id, (*transaction)->snapshot_lsn());
+      if (recorded.ok() && *recorded) {
+        result = **std::move(recorded);
+        result.attempts = attempt;
+        return result;
+      }
+      result.status = recorded.ok() ? body(**transaction) : recorded.status();
     }
     if (result.status.ok()) result = (*transaction)->Commit();
     result.attempts = attempt;

@@ -63,8 +63,10 @@ class TransactionView final : public refs::ExistingRefs {
     if (repository_->absent.count(text) > 0 || repository_->live == nullptr) return false;
     const auto parsed = refs::RefName::Parse(name);
     if (!parsed.ok()) return false;  // a prefix like "refs/heads" is no name and cannot exist
-    REPOTXN_ASSIGN_OR_RETURN(const refs::RefValue value, repository_->live->ReadRef(*parsed, at_));
-    return !value.is_absent();
+    const auto value = repository_->live->ReadRef(*parsed, at_);
+    if (absl::IsDataLoss(value.status())) return false;  // a file without a value is moved out of the way
+    if (!value.ok()) return value.status();
+    return !value->is_absent();
   }
 
   absl::StatusOr<std::optional<std::string>> NextBelow(absl::string_view name,
@@ -268,7 +270,9 @@ absl::Status Transaction::UpdateRef(const RepositoryId& id, const refs::RefUpdat
     return absl::InvalidArgumentError("object id of another object format");
   }
   const auto lookup = [&](const refs::RefName& name) {
-    return ReadSnapshotRef(changes_.get(), *repository, name);
+    auto value = ReadSnapshotRef(changes_.get(), *repository, name);
+    // A damaged file holds no value: writing the ref is what repairs it.
+    return absl::IsDataLoss(value.status()) ? refs::RefValue::Absent() : value;
   };
   // The checks come first and staging last, so that an error stages nothing. They judge the name that is written.
   refs::RefName target = update.name;
