@@ -248,6 +248,32 @@ TEST_F(StoreRecoveryTest, ReusesNoLsnThatWasAnswered) {
   }
 }
 
+// C013: the new directory has its name after a power failure, its files have lost their content.
+TEST_F(StoreRecoveryTest, PutsRightASkeletonThatACrashHasTorn) {
+  RepositoryId made;
+  ASSERT_TRUE(world_.store().Run({}, [&](Transaction& txn) -> absl::Status {
+    REPOTXN_ASSIGN_OR_RETURN(made, txn.CreateRepository(Path("made"), {}));
+    return absl::OkStatus();
+  }).committed());
+  const storage::StorePath directory = txn::layout::RepositoryDirectory(made);
+  const auto config = storage::ReadFile(world_.fs(), directory / "config");
+  ASSERT_THAT(config, IsOk());
+
+  int torn = 0;
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    World world;
+    world.owned_fs() = world_.fs().CrashClone({CrashSurvival::kRandom, seed, 0});
+    const bool is_there = world.fs().Stat(directory).ok();
+    const auto left = storage::ReadFile(world.fs(), directory / "config");
+    torn += is_there && (!left.ok() || *left != *config) ? 1 : 0;
+    ASSERT_THAT(world.Open(), IsOk()) << seed;
+    EXPECT_THAT(storage::ReadFile(world.fs(), directory / "config"), IsOkAndHolds(*config)) << seed;
+    EXPECT_EQ(world.Refs(made), "HEAD ref: refs/heads/main\n") << seed;
+    EXPECT_THAT(world.fs().List(directory / "objects/pack"), IsOk()) << seed;
+  }
+  EXPECT_GT(torn, 0);
+}
+
 TEST_F(StoreRecoveryTest, RefusesARootThatIsNoStore) {
   World other;
   ASSERT_THAT(storage::WriteFile(other.fs(), storage::StorePath::Literal("notes.txt"), "mine"), IsOk());
