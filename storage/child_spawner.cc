@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "storage/check.h"
 
 namespace repotxn::storage {
@@ -157,7 +157,7 @@ class Spawner {
 
   void Handle(SpawnRequest* request) {
     Work work = {request, false};
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     queue_.push_back(&work);
     changed_.SignalAll();
     while (!work.is_done) changed_.Wait(&mutex_);
@@ -174,20 +174,20 @@ class Spawner {
     while (true) {
       Work* work = nullptr;
       {
-        const absl::MutexLock lock(&mutex_);
+        const MutexLock lock(&mutex_);
         while (queue_.empty()) changed_.Wait(&mutex_);
         work = queue_.front();
         queue_.pop_front();
       }
       Spawn(work->request, stack);
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(&mutex_);
       work->is_done = true;
       changed_.SignalAll();
     }
   }
 
-  absl::Mutex mutex_;
-  absl::CondVar changed_;
+  Mutex mutex_{MutexRank::kInnermost};
+  CondVar changed_;
   std::deque<Work*> queue_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -7,7 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 struct Destination {
   std::atomic<LogLevel> level{LogLevel::kInfo};
-  absl::Mutex mutex;
+  Mutex mutex{MutexRank::kInnermost};
   LogSink sink ABSL_GUARDED_BY(mutex);
   // A logger of our own: the embedder's default one keeps its settings.
   std::shared_ptr<spdlog::logger> logger = std::make_shared<spdlog::logger>(
@@ -59,7 +59,7 @@ void Log(LogLevel level, absl::string_view message) {
   if (level < destination.level.load(std::memory_order_relaxed)) return;
   const std::string line = OneLine(message);
   {
-    const absl::MutexLock lock(&destination.mutex);
+    const MutexLock lock(&destination.mutex);
     if (destination.sink) {
       destination.sink(level, line);
       return;
@@ -80,7 +80,7 @@ void SetLogLevel(LogLevel level) {
 
 void SetLogSink(LogSink sink) {
   Destination& destination = GlobalDestination();
-  const absl::MutexLock lock(&destination.mutex);
+  const MutexLock lock(&destination.mutex);
   destination.sink = std::move(sink);
 }
 

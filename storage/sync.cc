@@ -11,7 +11,8 @@ namespace {
 
 // Several partitions, and the latches of several repositories, are held together in id order.
 constexpr bool MayRepeat(MutexRank rank) {
-  return rank == MutexRank::kPartition || rank == MutexRank::kMaterializer;
+  return rank == MutexRank::kPartition || rank == MutexRank::kMaterializer ||
+         rank == MutexRank::kInnermost;
 }
 
 // Ranks that this thread holds, in order of acquisition. Never freed: a mutex may be released while

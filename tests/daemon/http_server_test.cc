@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "tests/support/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -131,7 +131,7 @@ TEST_F(HttpServerTest, BoundsABodyAlsoAfterDecompression) {
 TEST_F(HttpServerTest, TellsTheHandlerThatABodyWasCutOff) {
   // The client is gone by then, so only the handler knows.
   for (const char* body : {"Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n5\r\nhel"}) {
-    absl::Notification ended;
+    repotxn::testing::Notification ended;
     absl::Status status;
     Serve([&](const HttpRequest&, const BodyReader& reader, ResponseWriter&) {
       char buffer[100];
@@ -231,7 +231,7 @@ TEST_F(HttpServerTest, StreamsAnAnswerLargerThanItsPipes) {
 }
 
 TEST_F(HttpServerTest, TellsTheHandlerThatTheClientIsGone) {
-  absl::Notification ended;
+  repotxn::testing::Notification ended;
   absl::Status status;
   Serve([&](const HttpRequest&, const BodyReader&, ResponseWriter& out) {
     out.Start(200, "application/octet-stream", {});
@@ -262,7 +262,7 @@ TEST_F(HttpServerTest, EndsARequestAtItsDeadline) {
 TEST_F(HttpServerTest, ServesManyConnectionsAtOnce) {
   constexpr int kClients = 64;
   std::atomic<int> inside{0};
-  absl::Notification all_inside;
+  repotxn::testing::Notification all_inside;
   Serve([&](const HttpRequest&, const BodyReader&, ResponseWriter& out) {
     if (inside.fetch_add(1) + 1 == kClients) all_inside.Notify();
     EXPECT_TRUE(all_inside.WaitForNotificationWithTimeout(absl::Seconds(60)));
@@ -281,8 +281,8 @@ TEST_F(HttpServerTest, ServesManyConnectionsAtOnce) {
 }
 
 TEST_F(HttpServerTest, FinishesRunningRequestsWhenItStops) {
-  absl::Notification entered;
-  absl::Notification leave;
+  repotxn::testing::Notification entered;
+  repotxn::testing::Notification leave;
   Serve([&](const HttpRequest& request, const BodyReader&, ResponseWriter& out) {
     if (request.method == "POST") return out.Reply(200, "text/plain", "not yet");
     entered.Notify();
@@ -311,7 +311,7 @@ TEST_F(HttpServerTest, FinishesRunningRequestsWhenItStops) {
 }
 
 TEST_F(HttpServerTest, BreaksWhatStillRunsAfterTheGraceTime) {
-  absl::Notification entered;
+  repotxn::testing::Notification entered;
   absl::Status status;
   Serve([&](const HttpRequest&, const BodyReader& body, ResponseWriter& out) {
     entered.Notify();

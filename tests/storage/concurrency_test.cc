@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "tests/support/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/clock.h"
@@ -96,7 +96,7 @@ TEST(SchedulingPoint, LocksUnlocksAndWaitsPassOne) {
 
 TEST(ThreadPoolExecutor, RunsEveryTaskOnce) {
   std::atomic<int> ran{0};
-  absl::Notification all;
+  repotxn::testing::Notification all;
   ThreadPoolExecutor executor(3);
   for (int i = 0; i < 500; ++i) {
     executor.Schedule([&] {
@@ -114,7 +114,7 @@ TEST(ThreadPoolExecutor, RunsEveryTaskOnce) {
 TEST(ThreadPoolExecutor, ADelayedTaskRunsAfterItsTimeAndInOrder) {
   ThreadPoolExecutor executor(1);
   std::vector<int> order;
-  absl::Notification done;
+  repotxn::testing::Notification done;
   const absl::Duration begin = Clock::System()->Monotonic();
   executor.ScheduleAfter(absl::Milliseconds(20), [&] {
     order.push_back(2);
@@ -129,8 +129,8 @@ TEST(ThreadPoolExecutor, ADelayedTaskRunsAfterItsTimeAndInOrder) {
 TEST(ThreadPoolExecutor, ShutdownFinishesWhatRunsAndDropsTheRest) {
   std::atomic<bool> finished{false};
   std::atomic<bool> dropped_ran{false};
-  absl::Notification begun;
-  absl::Notification go_on;
+  repotxn::testing::Notification begun;
+  repotxn::testing::Notification go_on;
   ThreadPoolExecutor executor(1);
   executor.Schedule([&] {
     begun.Notify();

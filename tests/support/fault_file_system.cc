@@ -138,35 +138,35 @@ FaultFileSystem::FaultFileSystem(storage::FileSystem* base) : base_(base) {}
 FaultFileSystem::~FaultFileSystem() = default;
 
 void FaultFileSystem::AddRule(FaultRule rule) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   rules_.push_back({std::move(rule), 0});
 }
 
 void FaultFileSystem::ClearRules() {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   rules_.clear();
   lying_paths_.clear();
 }
 
 int64_t FaultFileSystem::fault_count() const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return faults_;
 }
 
 int64_t FaultFileSystem::CallCount(FileOperation operation) const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return calls_[static_cast<size_t>(operation)];
 }
 
 int64_t FaultFileSystem::TotalCallCount() const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   int64_t total = 0;
   for (const int64_t calls : calls_) total += calls;
   return total;
 }
 
 void FaultFileSystem::SetWatcher(Watcher watcher) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   watcher_ = std::move(watcher);
 }
 
@@ -174,7 +174,7 @@ FaultFileSystem::Decision FaultFileSystem::Decide(FileOperation operation, const
   Decision decision;
   Watcher watcher;
   {
-    const absl::MutexLock lock(&mutex_);
+    const storage::MutexLock lock(&mutex_);
     ++calls_[static_cast<size_t>(operation)];
     for (ActiveRule& active : rules_) {
       const FaultRule& rule = active.rule;

@@ -21,7 +21,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "storage/file_system.h"
 
 namespace repotxn::testing {
@@ -142,7 +142,7 @@ class FaultFileSystem final : public storage::FileSystem {
   Decision Decide(FileOperation operation, const storage::StorePath& path);
 
   storage::FileSystem* const base_;
-  mutable absl::Mutex mutex_;
+  mutable storage::Mutex mutex_{storage::MutexRank::kInnermost};
   std::vector<ActiveRule> rules_ ABSL_GUARDED_BY(mutex_);
   std::array<int64_t, kFileOperations> calls_ ABSL_GUARDED_BY(mutex_){};
   int64_t faults_ ABSL_GUARDED_BY(mutex_) = 0;

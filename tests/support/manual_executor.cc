@@ -9,7 +9,7 @@ void ManualExecutor::Schedule(std::function<void()> task) {
 }
 
 void ManualExecutor::ScheduleAfter(absl::Duration delay, std::function<void()> task) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   const absl::Duration due = now_ + std::max(delay, absl::ZeroDuration());
   tasks_.emplace(std::make_pair(due, count_++), std::move(task));
 }
@@ -17,7 +17,7 @@ void ManualExecutor::ScheduleAfter(absl::Duration delay, std::function<void()> t
 bool ManualExecutor::RunOne() {
   std::function<void()> task;
   {
-    const absl::MutexLock lock(&mutex_);
+    const storage::MutexLock lock(&mutex_);
     if (tasks_.empty() || tasks_.begin()->first.first > now_) return false;
     task = std::move(tasks_.begin()->second);
     tasks_.erase(tasks_.begin());
@@ -34,14 +34,14 @@ int ManualExecutor::RunDue() {
 
 int ManualExecutor::Advance(absl::Duration by) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const storage::MutexLock lock(&mutex_);
     now_ += by;
   }
   return RunDue();
 }
 
 int ManualExecutor::pending_count() const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return static_cast<int>(tasks_.size());
 }
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "storage/executor.h"
 
 namespace repotxn::testing {
@@ -30,7 +30,7 @@ class ManualExecutor final : public storage::Executor {
   int pending_count() const;
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable storage::Mutex mutex_{storage::MutexRank::kInnermost};
   absl::Duration now_ ABSL_GUARDED_BY(mutex_);
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::pair<absl::Duration, uint64_t>, std::function<void()>> tasks_

@@ -121,7 +121,7 @@ void MemoryFileSystem::Tree::Mutating(absl::string_view op, const StorePath& pat
   MutationHook hook;
   int64_t index = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const storage::MutexLock lock(&mutex_);
     index = mutations_++;
     hook = hook_;
   }
@@ -129,37 +129,37 @@ void MemoryFileSystem::Tree::Mutating(absl::string_view op, const StorePath& pat
 }
 
 void MemoryFileSystem::Tree::SetHook(MutationHook hook) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   hook_ = std::move(hook);
 }
 
 int64_t MemoryFileSystem::Tree::mutation_count() const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return mutations_;
 }
 
 void MemoryFileSystem::Tree::SetFreeBytes(int64_t bytes) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   free_bytes_ = bytes;
 }
 
 int64_t MemoryFileSystem::Tree::free_bytes() const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return free_bytes_;
 }
 
 void MemoryFileSystem::Tree::SetLinkCountMax(int64_t count) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   link_count_max_ = count;
 }
 
 std::shared_ptr<MemoryFileSystem::Tree> MemoryFileSystem::Tree::CrashClone(
     const CrashOptions& options) const {
   auto clone = std::make_shared<Tree>();
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   CrashState state(options);
   const InodePtr root = state.Build(root_, pending_);
-  const absl::MutexLock clone_lock(&clone->mutex_);
+  const storage::MutexLock clone_lock(&clone->mutex_);
   clone->root_ = root;
   clone->next_inode_ = next_inode_;
   clone->free_bytes_ = free_bytes_;
@@ -168,12 +168,12 @@ std::shared_ptr<MemoryFileSystem::Tree> MemoryFileSystem::Tree::CrashClone(
 }
 
 int64_t MemoryFileSystem::Tree::PendingChangeCount() const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return static_cast<int64_t>(pending_.size());
 }
 
 std::string MemoryFileSystem::Tree::Dump(const StorePath& prefix) const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   const absl::StatusOr<Place> place = Locate(prefix, "dump");
   std::string out;
   if (place.ok() && place->inode != nullptr) DumpBelow(*place->inode, prefix.text(), &out);
@@ -181,7 +181,7 @@ std::string MemoryFileSystem::Tree::Dump(const StorePath& prefix) const {
 }
 
 absl::Status MemoryFileSystem::Tree::FlipBit(const StorePath& path, int64_t offset, int bit) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "flip bit"));
   MemoryInode& inode = *place.inode;
   const auto at = static_cast<size_t>(offset);
@@ -242,7 +242,7 @@ void MemoryFileSystem::Tree::AddName(const Place& place, const InodePtr& inode) 
 }
 
 absl::StatusOr<InodePtr> MemoryFileSystem::Tree::OpenExisting(const StorePath& path) const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "open"));
   REPOTXN_RETURN_IF_ERROR(CheckIsFile(*place.inode, path));
   return place.inode;
@@ -250,7 +250,7 @@ absl::StatusOr<InodePtr> MemoryFileSystem::Tree::OpenExisting(const StorePath& p
 
 absl::StatusOr<InodePtr> MemoryFileSystem::Tree::OpenForWrite(const StorePath& path, OpenMode mode,
                                                               uint32_t permissions) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, Locate(path, "open"));
   if (place.inode == nullptr) {
     if (mode == OpenMode::kExisting) return ErrnoStatus(ENOENT, "open", path);
@@ -268,7 +268,7 @@ absl::StatusOr<InodePtr> MemoryFileSystem::Tree::OpenForWrite(const StorePath& p
 
 absl::StatusOr<FileInfo> MemoryFileSystem::Tree::Stat(const StorePath& path) const {
   REPOTXN_OUTSIDE_CRITICAL_SECTION();
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "stat"));
   const MemoryInode& inode = *place.inode;
   FileInfo info;
@@ -283,7 +283,7 @@ absl::StatusOr<FileInfo> MemoryFileSystem::Tree::Stat(const StorePath& path) con
 
 absl::StatusOr<std::vector<DirectoryEntry>> MemoryFileSystem::Tree::List(
     const StorePath& path) const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "list"));
   if (place.inode->kind == FileKind::kSymlink) return ErrnoStatus(ELOOP, "list", path);
   if (place.inode->kind != FileKind::kDirectory) return ErrnoStatus(ENOTDIR, "list", path);
@@ -296,7 +296,7 @@ absl::StatusOr<std::vector<DirectoryEntry>> MemoryFileSystem::Tree::List(
 
 absl::Status MemoryFileSystem::Tree::Add(const StorePath& path, FileKind kind, uint32_t permissions,
                                          absl::string_view target, absl::string_view operation) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, Locate(path, operation));
   if (place.inode != nullptr) return ErrnoStatus(EEXIST, operation, path);
   const InodePtr inode = NewInode(kind, permissions);
@@ -308,7 +308,7 @@ absl::Status MemoryFileSystem::Tree::Add(const StorePath& path, FileKind kind, u
 absl::Status MemoryFileSystem::Tree::Remove(const StorePath& path, bool is_directory) {
   const absl::string_view operation = is_directory ? "rmdir" : "remove";
   if (path.IsRoot()) return ErrnoStatus(EBUSY, operation, path);
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, operation));
   const bool found_directory = place.inode->kind == FileKind::kDirectory;
   if (is_directory && !found_directory) return ErrnoStatus(ENOTDIR, operation, path);
@@ -328,7 +328,7 @@ absl::Status MemoryFileSystem::Tree::Remove(const StorePath& path, bool is_direc
 
 absl::Status MemoryFileSystem::Tree::Rename(const StorePath& from, const StorePath& to) {
   if (from.IsRoot() || to.IsRoot()) return ErrnoStatus(EBUSY, "rename", to);
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place source, LocateExisting(from, "rename"));
   REPOTXN_ASSIGN_OR_RETURN(const Place target, Locate(to, "rename"));
   const InodePtr& inode = source.inode;
@@ -361,7 +361,7 @@ absl::Status MemoryFileSystem::Tree::Rename(const StorePath& from, const StorePa
 }
 
 absl::Status MemoryFileSystem::Tree::Link(const StorePath& from, const StorePath& to) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place source, LocateExisting(from, "link"));
   REPOTXN_ASSIGN_OR_RETURN(const Place target, Locate(to, "link"));
   if (target.inode != nullptr) return ErrnoStatus(EEXIST, "link", to);
@@ -372,21 +372,21 @@ absl::Status MemoryFileSystem::Tree::Link(const StorePath& from, const StorePath
 }
 
 absl::StatusOr<std::string> MemoryFileSystem::Tree::ReadLink(const StorePath& path) const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "readlink"));
   if (place.inode->kind != FileKind::kSymlink) return ErrnoStatus(EINVAL, "readlink", path);
   return place.inode->target;
 }
 
 absl::Status MemoryFileSystem::Tree::SetModified(const StorePath& path, absl::Time time) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "set time"));
   place.inode->modified = time;
   return absl::OkStatus();
 }
 
 absl::Status MemoryFileSystem::Tree::SetPermissions(const StorePath& path, uint32_t permissions) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "chmod"));
   if (place.inode->kind == FileKind::kSymlink) return ErrnoStatus(ELOOP, "chmod", path);
   place.inode->mode = permissions & 07777;
@@ -394,7 +394,7 @@ absl::Status MemoryFileSystem::Tree::SetPermissions(const StorePath& path, uint3
 }
 
 absl::Status MemoryFileSystem::Tree::SyncDirectory(const StorePath& path) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   REPOTXN_ASSIGN_OR_RETURN(const Place place, LocateExisting(path, "sync directory"));
   if (place.inode->kind == FileKind::kSymlink) return ErrnoStatus(ELOOP, "sync directory", path);
   if (place.inode->kind != FileKind::kDirectory) {
@@ -412,7 +412,7 @@ absl::Status MemoryFileSystem::Tree::SyncDirectory(const StorePath& path) {
 }
 
 void MemoryFileSystem::Tree::SyncAll() {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   for (const PendingChange& change : pending_) {
     if (change.IsData()) {
       change.inode->durable_data = change.inode->data;
@@ -426,7 +426,7 @@ void MemoryFileSystem::Tree::SyncAll() {
 size_t MemoryFileSystem::Tree::ReadAt(const MemoryInode& inode, int64_t offset,
                                       absl::Span<char> out) const {
   REPOTXN_OUTSIDE_CRITICAL_SECTION();
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   const auto at = static_cast<size_t>(offset);
   if (at >= inode.data.size()) return 0;
   const size_t size = std::min(out.size(), inode.data.size() - at);
@@ -435,7 +435,7 @@ size_t MemoryFileSystem::Tree::ReadAt(const MemoryInode& inode, int64_t offset,
 }
 
 int64_t MemoryFileSystem::Tree::SizeOf(const MemoryInode& inode) const {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return ContentBytes(inode);
 }
 
@@ -466,17 +466,17 @@ void MemoryFileSystem::Tree::TruncateLocked(const InodePtr& inode, int64_t size)
 
 void MemoryFileSystem::Tree::WriteAt(const InodePtr& inode, int64_t offset,
                                      absl::string_view data) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   WriteLocked(inode, offset, data);
 }
 
 void MemoryFileSystem::Tree::Truncate(const InodePtr& inode, int64_t size) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   TruncateLocked(inode, size);
 }
 
 void MemoryFileSystem::Tree::SyncData(const InodePtr& inode) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   const size_t old_count = pending_.size();
   pending_.remove_if(
       [&](const PendingChange& change) { return change.IsData() && change.inode == inode; });
@@ -484,12 +484,12 @@ void MemoryFileSystem::Tree::SyncData(const InodePtr& inode) {
 }
 
 bool MemoryFileSystem::Tree::TryLock(const InodePtr& inode) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return locked_.insert(inode.get()).second;
 }
 
 void MemoryFileSystem::Tree::Unlock(const InodePtr& inode) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   locked_.erase(inode.get());
 }
 

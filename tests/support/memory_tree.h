@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "tests/support/memory_file_system.h"
 #include "tests/support/seeded_random.h"
 
@@ -144,7 +144,7 @@ class MemoryFileSystem::Tree {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TruncateLocked(const InodePtr& inode, int64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable absl::Mutex mutex_;
+  mutable storage::Mutex mutex_{storage::MutexRank::kInnermost};
   InodePtr root_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_inode_ ABSL_GUARDED_BY(mutex_) = 2;
   std::list<PendingChange> pending_ ABSL_GUARDED_BY(mutex_);

@@ -7,24 +7,24 @@ namespace repotxn::testing {
 ScriptedClock::ScriptedClock(absl::Time start) : now_(start) {}
 
 absl::Time ScriptedClock::Now() {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return now_;
 }
 
 absl::Duration ScriptedClock::Monotonic() {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return monotonic_;
 }
 
 void ScriptedClock::Advance(absl::Duration by) {
   REPOTXN_DCHECK(by >= absl::ZeroDuration());
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   now_ += by;
   monotonic_ += by;
 }
 
 void ScriptedClock::SetWallClock(absl::Time now) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   now_ = now;
 }
 

@@ -5,7 +5,7 @@
 #define REPOTXN_TESTS_SUPPORT_SCRIPTED_CLOCK_H_
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "absl/time/time.h"
 #include "storage/clock.h"
 
@@ -24,7 +24,7 @@ class ScriptedClock final : public storage::Clock {
   void SetWallClock(absl::Time now);
 
  private:
-  absl::Mutex mutex_;
+  storage::Mutex mutex_{storage::MutexRank::kInnermost};
   absl::Time now_ ABSL_GUARDED_BY(mutex_);
   absl::Duration monotonic_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
 };

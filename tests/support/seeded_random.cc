@@ -18,7 +18,7 @@ uint64_t SeededRandom::Next() {
 }
 
 void SeededRandom::Fill(void* out, size_t size) {
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   char* next = static_cast<char*>(out);
   while (size > 0) {
     const uint64_t value = Next();
@@ -31,7 +31,7 @@ void SeededRandom::Fill(void* out, size_t size) {
 
 uint64_t SeededRandom::Below(uint64_t bound) {
   REPOTXN_DCHECK(bound > 0);
-  const absl::MutexLock lock(&mutex_);
+  const storage::MutexLock lock(&mutex_);
   return Next() % bound;
 }
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "storage/sync.h"
 #include "storage/random.h"
 
 namespace repotxn::testing {
@@ -24,7 +24,7 @@ class SeededRandom final : public storage::Random {
  private:
   uint64_t Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::Mutex mutex_;
+  storage::Mutex mutex_{storage::MutexRank::kInnermost};
   uint64_t state_ ABSL_GUARDED_BY(mutex_);
 };
 
