@@ -78,12 +78,19 @@ bool SetLimits(const std::vector<std::pair<int, rlimit>>& limits) {
   return true;
 }
 
+#ifdef REPOTXN_TSAN
+// The child shares our memory and never returns: what it does must not enter the books that are kept of this thread.
+#define REPOTXN_IN_CHILD __attribute__((no_sanitize("thread"), disable_sanitizer_instrumentation))
+#else
+#define REPOTXN_IN_CHILD
+#endif
+
 struct ChildStart {
   SpawnRequest* request;
   pid_t parent;
 };
 
-int RunChild(void* argument) {
+REPOTXN_IN_CHILD int RunChild(void* argument) {
   const ChildStart& start = *static_cast<ChildStart*>(argument);
   SpawnRequest& request = *start.request;
   const auto fail = [&request](const char* step) {

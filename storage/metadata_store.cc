@@ -134,6 +134,7 @@ class RocksdbMetadataStore final : public MetadataStore {
   }
 
  private:
+  Mutex write_mutex_{MutexRank::kMetadata};
   // Poisons on failure, and then answers with the poison.
   absl::Status Checked(const rocksdb::Status& status, absl::string_view operation) {
     if (status.ok()) return absl::OkStatus();
@@ -147,6 +148,8 @@ class RocksdbMetadataStore final : public MetadataStore {
 };
 
 absl::Status RocksdbMetadataStore::Write(const MetadataBatch& batch, MetadataSync sync) {
+  // One writer at a time: the store above has one, and RocksDB's own grouping of writers would gain it nothing.
+  const MutexLock write(&write_mutex_);
   REPOTXN_RETURN_IF_ERROR(poison_->status());
   rocksdb::WriteBatch edits;
   for (const MetadataBatch::Edit& edit : batch.edits()) {

@@ -48,6 +48,7 @@ enum class MutexRank : uint8_t {
   kPublish = 60,      // publication in LSN order
   kOverlay = 70,      // versions of one repository
   kRegistry = 80,     // open transactions and snapshot LSNs
+  kMetadata = 90,     // the one writer of the metadata store
   kLeaf = 100,        // nothing of ours is acquired below it
   kInnermost = 255,   // log sink, child spawner, test doubles: callable below anything
 };
