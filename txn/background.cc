@@ -69,8 +69,8 @@ absl::Status StoreCore::RunBackgroundWork() {
     REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
   }
   idle_since_ = committed;
-  if (queue_->poison().ok()) REPOTXN_RETURN_IF_ERROR(PackCrowdedRepositories());
-  REPOTXN_RETURN_IF_ERROR(Materialize());
+  REPOTXN_ASSIGN_OR_RETURN(const wal::Lsn target, PackCrowdedRepositories());
+  REPOTXN_RETURN_IF_ERROR(MaterializeTo(target));
   const wal::Lsn oldest = registry_->OldestInUse();
   partitions_->Evict(oldest);
   int64_t bytes = rows_->bytes();
@@ -82,8 +82,9 @@ absl::Status StoreCore::RunBackgroundWork() {
   return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
 }
 
-absl::Status StoreCore::Materialize() {
-  const wal::Lsn target = publisher_->committed_lsn();
+absl::Status StoreCore::Materialize() { return MaterializeTo(publisher_->committed_lsn()); }
+
+absl::Status StoreCore::MaterializeTo(wal::Lsn target) {
   REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeAll(target));
   uint64_t shown = materialized_lsn_.load();
   while (shown < target.value() && !materialized_lsn_.compare_exchange_weak(shown, target.value())) {
@@ -91,11 +92,17 @@ absl::Status StoreCore::Materialize() {
   return absl::OkStatus();
 }
 
-absl::Status StoreCore::PackCrowdedRepositories() {
-  for (const auto& repository : repositories_->Dirty()) {
-    REPOTXN_RETURN_IF_ERROR(PackLooseRefs(repository.get()));
+absl::StatusOr<wal::Lsn> StoreCore::PackCrowdedRepositories() {
+  const wal::Lsn judged = publisher_->committed_lsn();
+  const int64_t before = ref_packings_.load();
+  // Without a log that takes entries, or while closing, files are written as they are.
+  if (queue_->poison().ok() && !committer_->is_draining()) {
+    for (const auto& repository : repositories_->Dirty()) {
+      REPOTXN_RETURN_IF_ERROR(PackLooseRefs(repository.get()));
+    }
   }
-  return absl::OkStatus();
+  // Not beyond: refs that were created since would become files just before the next round packs them.
+  return ref_packings_.load() == before ? judged : publisher_->committed_lsn();
 }
 
 absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {

@@ -105,6 +105,8 @@ class Committer {
   // Admits nothing more and waits until every commit under way has its outcome.
   void Drain() ABSL_LOCKS_EXCLUDED(drain_mutex_);
 
+  bool is_draining() const { return is_draining_.load(); }
+
   int64_t conflicts() const { return conflicts_.load(std::memory_order_relaxed); }
   int64_t commits() const { return commits_.load(std::memory_order_relaxed); }
 

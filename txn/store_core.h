@@ -133,7 +133,9 @@ class StoreCore {
   // Background (txn/background.cc).
   void WakeBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
   void BackgroundLoop() ABSL_LOCKS_EXCLUDED(background_mutex_);
-  absl::Status PackCrowdedRepositories();
+  absl::Status MaterializeTo(wal::Lsn target);
+  // Packs what is crowded; returns the LSN up to which the disk may be brought now.
+  absl::StatusOr<wal::Lsn> PackCrowdedRepositories();
   bool CheckpointIsDue();
   absl::Status ForgetOldOutcomes();
   absl::Status LoadForgotten();
@@ -165,7 +167,7 @@ class StoreCore {
   std::unique_ptr<SnapshotMaker> snapshots_;
   LiveTransactions live_;
 
-  std::atomic<int64_t> retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
+  std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
   std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
   std::atomic<int64_t> forgotten_before_{0};  // nanoseconds since 1970
   std::atomic<bool> is_closed_{false};

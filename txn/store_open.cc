@@ -194,7 +194,10 @@ absl::Status StoreCore::OpenLog() {
   REPOTXN_RETURN_IF_ERROR(RemoveDeadPayload());
 
   wal::LogQueue::Options queue;
-  queue.durable_observer = [this](wal::Lsn lsn) { publisher_->OnDurable(lsn); };
+  queue.durable_observer = [this](wal::Lsn lsn) {
+    log_syncs_.fetch_add(1, std::memory_order_relaxed);
+    publisher_->OnDurable(lsn);
+  };
   queue.space_observer = [this] { WakeBackground(); };
   queue_ = std::make_unique<wal::LogQueue>(replicator_.get(), tail, std::move(queue));
   Committer::Options committer;

@@ -81,6 +81,7 @@ StoreMetrics StoreCore::Metrics() const {
   StoreMetrics metrics;
   metrics.commits = committer_->commits();
   metrics.conflicts = committer_->conflicts();
+  metrics.log_syncs = log_syncs_.load(std::memory_order_relaxed);
   metrics.retries = retries_.load(std::memory_order_relaxed);
   metrics.materialized_batches = materializer_->batches();
   metrics.ref_packings = ref_packings_.load(std::memory_order_relaxed);
