@@ -9,7 +9,8 @@
 //   t/<transaction id>        an outcome row: committed; the LSN prefix says where
 //   q/<request id>            "C<transaction id>" committed, "F" fenced: a later commit with it is refused
 //   o/<lsn, big endian>       the same outcome row, in LSN order: finds outcomes that are due to be forgotten
-//   m/...                     positions (txn/checkpoint.h)
+//   m/positions               applied position and consumers (wal/positions.h)
+//   m/forgotten               how far outcomes have been forgotten
 //
 // Thread-compatible.
 #ifndef REPOTXN_TXN_CATALOGUE_H_
