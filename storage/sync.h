@@ -88,11 +88,12 @@ class ABSL_LOCKABLE Mutex {
     REPOTXN_TSAN_ACQUIRE(&mutex_);
   }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
-    REPOTXN_TSAN_RELEASE(&mutex_);
-    mutex_.Unlock();
 #ifdef REPOTXN_TESTING
+    // Before the release: whoever gets the mutex next may destroy it, and this object with it.
     internal::PopRank(rank_);
 #endif
+    REPOTXN_TSAN_RELEASE(&mutex_);
+    mutex_.Unlock();
     SchedulingPoint();
   }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {

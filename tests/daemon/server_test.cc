@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -206,6 +207,12 @@ class DaemonProgramTest : public ServedStore {
     options.argv = {std::string(REPOTXN_BINARY_DIR) + "/repotxnd"};
     options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
     options.environment = {"PATH=/usr/bin:/bin"};
+    // A sanitizer's options are for the program too.
+    for (const char* name : {"TSAN_OPTIONS", "ASAN_OPTIONS", "UBSAN_OPTIONS"}) {
+      if (const char* value = std::getenv(name)) {
+        options.environment.push_back(absl::StrCat(name, "=", value));
+      }
+    }
     options.stdout_stream = storage::ChildStream::NewPipe();
     options.stderr_stream = storage::ChildStream::NewPipe();
     auto child = storage::ChildProcess::Start(options);
