@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +57,8 @@ bool PlaceStreams(const int* streams) {
     if (moved[i] < 0) return false;
   }
   for (int i = 0; i < 3; ++i) {
-    if (dup2(moved[i], i) < 0) return false;
+    // The bare call: sanitizers keep books of dup2(), by numbers that are the parent's to them.
+    if (syscall(SYS_dup3, moved[i], i, 0) < 0) return false;
   }
   return true;
 }
