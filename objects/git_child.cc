@@ -45,20 +45,6 @@ absl::Status Validate(const GitCommand& command) {
   return absl::OkStatus();
 }
 
-// Feeds the child until the source or the child has had enough.
-absl::Status Feed(const InputSource& input, storage::OwnedDescriptor pipe) {
-  std::string chunk(kChunkBytes, '\0');
-  for (;;) {
-    REPOTXN_ASSIGN_OR_RETURN(const size_t got, input(absl::MakeSpan(&chunk[0], chunk.size())));
-    if (got == 0) return absl::OkStatus();
-    const absl::Status written =
-        storage::WriteDescriptor(pipe.get(), absl::string_view(chunk.data(), got));
-    // The child is gone or wants no more; its exit code and its errors tell why.
-    if (absl::IsUnavailable(written)) return absl::OkStatus();
-    REPOTXN_RETURN_IF_ERROR(written);
-  }
-}
-
 GitResult ResultOf(storage::ChildOutput output) {
   GitResult result;
   result.exit_code = output.exit.was_signalled ? 128 + output.exit.code : output.exit.code;
@@ -139,6 +125,19 @@ InputSource TextSource(std::string text) {
   };
 }
 
+absl::Status FeedChild(const InputSource& input, storage::OwnedDescriptor pipe) {
+  std::string chunk(kChunkBytes, '\0');
+  for (;;) {
+    REPOTXN_ASSIGN_OR_RETURN(const size_t got, input(absl::MakeSpan(&chunk[0], chunk.size())));
+    if (got == 0) return absl::OkStatus();
+    const absl::Status written =
+        storage::WriteDescriptor(pipe.get(), absl::string_view(chunk.data(), got));
+    // The child is gone or wants no more; its exit code and its errors tell why.
+    if (absl::IsUnavailable(written)) return absl::OkStatus();
+    REPOTXN_RETURN_IF_ERROR(written);
+  }
+}
+
 absl::StatusOr<GitResult> RunGit(const GitCommand& command, InputSource input,
                                  const RunLimits& limits) {
   storage::ChildOptions options;
@@ -173,7 +172,7 @@ absl::StatusOr<GitResult> RunGit(const GitCommand& command, InputSource input,
   } catch (const std::system_error&) {
     return absl::ResourceExhaustedError("no thread for a Git child");
   }
-  const absl::Status fed = Feed(input, std::move(pipe.writer));
+  const absl::Status fed = FeedChild(input, std::move(pipe.writer));
   if (!fed.ok()) child->KillGroup();
   drain.join();
   REPOTXN_RETURN_IF_ERROR(fed);

@@ -28,6 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "storage/descriptor.h"
 
 namespace repotxn::objects {
 
@@ -74,6 +75,10 @@ absl::Status CheckRepositoryConfig(absl::string_view text);
 using InputSource = std::function<absl::StatusOr<size_t>(absl::Span<char>)>;
 // The whole of `text`.
 InputSource TextSource(std::string text);
+
+// Gives all that `input` has to the child at the other end of `pipe`, which is closed then. A child
+// that wants no more is no error. Errors of the source.
+absl::Status FeedChild(const InputSource& input, storage::OwnedDescriptor pipe);
 
 struct RunLimits {
   // Wall-clock bound; the child is killed when it passes. A source that waits at that moment is
