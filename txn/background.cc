@@ -17,6 +17,8 @@ namespace {
 constexpr absl::string_view kPositionsKey = "m/positions";
 // Nanoseconds since 1970: outcomes of transactions before it may have been forgotten.
 constexpr absl::string_view kForgottenKey = "m/forgotten";
+// An opening that redid at least so many entries is followed by a checkpoint.
+constexpr uint64_t kRedoneMax = 256;
 // Outcomes that one checkpoint forgets at most; the rest waits for the next.
 constexpr int kForgottenMax = 10'000;
 
@@ -159,6 +161,8 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
 
 bool StoreCore::CheckpointIsDue() {
   if (publisher_->committed_lsn().value() == applied_lsn_.load()) return false;
+  // A store that dies again and again must not redo more each time.
+  if (recovery_report_.entries_redone >= kRedoneMax && checkpoints_.load() == 0) return true;
   if (replicator_->retained_bytes() >= options_.checkpoint_log_bytes) return true;
   const storage::MutexLock lock(&checkpoint_mutex_);
   return environment_.clock->Monotonic() - checkpointed_at_ >= options_.checkpoint_interval;
