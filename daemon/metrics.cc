@@ -85,6 +85,12 @@ void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out) {
   const Sample samples[] = {
       {"commits_total", "counter", "Transactions committed.", number(metrics.commits)},
       {"conflicts_total", "counter", "Commits refused by a conflict.", number(metrics.conflicts)},
+      {"transactions_ended_idle_total", "counter", "Transactions ended because nobody used them.",
+       number(metrics.transactions_ended_idle)},
+      {"transactions_ended_too_old_total", "counter",
+       "Transactions ended because their snapshots kept too much.",
+       number(metrics.transactions_ended_too_old)},
+      {"history_bytes", "gauge", "Memory of the conflict histories.", number(metrics.history_bytes)},
       {"retries_total", "counter", "Bodies run again.", number(metrics.retries)},
       {"log_syncs_total", "counter", "Syncs of the log.", number(metrics.log_syncs)},
       {"materialized_batches_total", "counter", "Batches written into repositories.",

@@ -73,14 +73,9 @@ absl::Status StoreCore::RunBackgroundWork() {
   idle_since_ = committed;
   REPOTXN_ASSIGN_OR_RETURN(const wal::Lsn target, PackCrowdedRepositories());
   REPOTXN_RETURN_IF_ERROR(MaterializeTo(target));
-  const wal::Lsn oldest = registry_->OldestInUse();
-  partitions_->Evict(oldest);
-  int64_t bytes = rows_->bytes();
-  for (const auto& repository : repositories_->All()) {
-    repository->Trim(oldest);
-    bytes += repository->overlay_bytes();
-  }
-  overlay_bytes_.store(bytes, std::memory_order_relaxed);
+  EndIdleTransactions();
+  TrimToOldestReader();
+  EndOldestTransactionsBeyondBounds();
   return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
 }
 

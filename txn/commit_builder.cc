@@ -228,9 +228,13 @@ absl::Status StoreCore::ExtendSnapshot(StagedChanges* changes) {
   reads.snapshot_lsn = changes->snapshot_lsn;
   absl::Status checked = SplitFootprint(wal::Manifest(), changes->reads, &reads);
   if (checked.ok()) checked = committer_->DryRun(reads);
-  registry_->Leave(checked.ok() ? changes->snapshot_lsn : extended);
-  if (checked.ok()) changes->snapshot_lsn = extended;
-  return checked;
+  if (!checked.ok()) {
+    registry_->Leave(extended);
+    return checked;
+  }
+  registry_->Move(changes->life.get(), extended);
+  changes->snapshot_lsn = extended;
+  return absl::OkStatus();
 }
 
 absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {

@@ -117,7 +117,7 @@ void Committer::Drain() {
 }
 
 absl::Status Committer::CheckAndReserve(PendingCommit* commit) {
-  const wal::Lsn oldest = registry_->OldestInUse();
+  const wal::Lsn oldest = registry_->OldestReader();
   std::string encoded_drops;
   FailedCheck failed;
   {

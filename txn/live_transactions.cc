@@ -6,7 +6,7 @@ absl::Status LiveTransactions::Enter(const TransactionId& id, absl::string_view 
   const storage::MutexLock lock(&mutex_);
   if (is_closed_) return absl::UnavailableError("store is closing");
   if (fenced_.contains(id)) {
-    return absl::FailedPreconditionError("transaction id was given up: its outcome was asked for");
+    return absl::FailedPreconditionError("transaction id was given up: its outcome was asked for, or it was ended");
   }
   if (unknown_.contains(id) ||
       !live_.try_emplace(id, std::string(request_id.data(), request_id.size())).second) {
@@ -19,6 +19,12 @@ void LiveTransactions::Leave(const TransactionId& id, bool outcome_unknown) {
   const storage::MutexLock lock(&mutex_);
   live_.erase(id);
   if (outcome_unknown) unknown_.insert(id);
+}
+
+void LiveTransactions::GiveUp(const TransactionId& id) {
+  const storage::MutexLock lock(&mutex_);
+  live_.erase(id);
+  fenced_.insert(id);
 }
 
 absl::StatusOr<LiveTransactions::State> LiveTransactions::Fence(const TransactionId& id) {

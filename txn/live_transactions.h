@@ -28,6 +28,9 @@ class LiveTransactions {
   absl::Status Enter(const TransactionId& id, absl::string_view request_id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const TransactionId& id, bool outcome_unknown) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The transaction was ended from outside: the id is fenced for ever, so that nobody commits under it.
+  void GiveUp(const TransactionId& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
   enum class State : uint8_t { kLive, kUnknown, kFenced };
   // Fences the id unless it lives or is unknown. kResourceExhausted at kFencedMax.
   absl::StatusOr<State> Fence(const TransactionId& id) ABSL_LOCKS_EXCLUDED(mutex_);

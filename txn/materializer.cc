@@ -232,13 +232,13 @@ absl::Status Materializer::MaterializeRepository(RepositoryState* repository, wa
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryState::Batch batch, repository->CollectBatch(target));
   std::shared_ptr<const DiskRefs> disk = batch.disk;
   if (!batch.files.empty()) {
-    REPOTXN_RETURN_IF_ERROR(repository->CaptureFileBases(batch, registry_->OldestInUse()));
+    REPOTXN_RETURN_IF_ERROR(repository->CaptureFileBases(batch, registry_->OldestReader()));
     REPOTXN_RETURN_IF_ERROR(WriteFiles(*repository, batch));
   }
   if (!batch.refs.empty()) {
     REPOTXN_ASSIGN_OR_RETURN(disk, WriteRefs(*repository, batch));
   }
-  repository->FinishBatch(batch, std::move(disk), registry_->OldestInUse());
+  repository->FinishBatch(batch, std::move(disk), registry_->OldestReader());
   if (!batch.files.empty() || !batch.refs.empty()) batches_.fetch_add(1, std::memory_order_relaxed);
   return absl::OkStatus();
 }
@@ -268,7 +268,7 @@ absl::Status Materializer::MaterializeAll(wal::Lsn target) {
     if (!status.ok() || repository->has_dirty()) repositories_->MarkDirty(repository->id());
   }
   REPOTXN_RETURN_IF_ERROR(first_failure);
-  return rows_->Materialize(target, registry_->OldestInUse(),
+  return rows_->Materialize(target, registry_->OldestReader(),
                             [this](absl::string_view key, const std::optional<std::string>& row) {
                               if (!absl::ConsumePrefix(&key, "p/")) return absl::OkStatus();
                               return WritePath(key, row);

@@ -33,8 +33,9 @@ class PartitionTable {
   explicit PartitionTable(wal::Lsn floor) : floor_(floor) {}
 
   Partition* Get(wal::PartitionId id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lets every history forget what no snapshot at or above `oldest` needs; bounded work each.
-  void Evict(wal::Lsn oldest) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets every history forget what no snapshot at or above `oldest` needs: bounded work each, and more, all that may go
+  // at the utmost, while they hold more than `bytes_max` together. Returns the bytes that they hold.
+  int64_t Evict(wal::Lsn oldest, int64_t bytes_max) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const wal::Lsn floor_;

@@ -374,6 +374,11 @@ bool RepositoryState::has_dirty() const {
   return refs_.has_dirty() || files_.has_dirty();
 }
 
+int64_t RepositoryState::dirty_bytes() const {
+  const storage::MutexLock lock(&mutex_);
+  return refs_.dirty_bytes() + files_.dirty_bytes();
+}
+
 int64_t RepositoryState::overlay_bytes() const {
   const storage::MutexLock lock(&mutex_);
   return refs_.bytes() + files_.bytes();

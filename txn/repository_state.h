@@ -98,6 +98,8 @@ class RepositoryState {
   void Trim(wal::Lsn oldest) ABSL_LOCKS_EXCLUDED(mutex_);
   bool has_dirty() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t overlay_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of them, what is not on disk yet.
+  int64_t dirty_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Newest entry that changed refs or files here, and newest that the disk shows.
   wal::Lsn changed_lsn() const ABSL_LOCKS_EXCLUDED(mutex_);
   wal::Lsn materialized_lsn() const ABSL_LOCKS_EXCLUDED(mutex_);

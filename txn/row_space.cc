@@ -140,6 +140,16 @@ absl::Status RowSpace::Materialize(wal::Lsn target, wal::Lsn oldest, const RowVi
   return absl::OkStatus();
 }
 
+void RowSpace::Trim(wal::Lsn oldest) {
+  const storage::MutexLock lock(&mutex_);
+  rows_.TrimClean(oldest);
+}
+
+int64_t RowSpace::dirty_bytes() const {
+  const storage::MutexLock lock(&mutex_);
+  return rows_.dirty_bytes();
+}
+
 int64_t RowSpace::bytes() const {
   const storage::MutexLock lock(&mutex_);
   return rows_.bytes();

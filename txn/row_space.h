@@ -56,7 +56,11 @@ class RowSpace {
   absl::Status Materialize(wal::Lsn target, wal::Lsn oldest, const RowVisitor& on_row)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Drops versions that were kept for snapshots below `oldest`.
+  void Trim(wal::Lsn oldest) ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Bytes of versions that are not on disk yet.
+  int64_t dirty_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::StatusOr<std::optional<Row>> GetStored(absl::string_view key);

@@ -57,12 +57,12 @@ class SnapshotMaker::Directory final : public SnapshotDirectory {
   Directory(SnapshotMaker* maker, storage::StorePath path, std::string absolute_path,
             ObjectFormat format)
       : maker_(maker), path_(std::move(path)), absolute_path_(std::move(absolute_path)), format_(format) {
-    registered_ = maker_->registry_->Enter();
+    registered_ = maker_->registry_->EnterDirectory();
     maker_->live_.fetch_add(1, std::memory_order_relaxed);
   }
   ~Directory() override {
     IgnoreBecause(storage::RemoveTree(*maker_->fs_, path_), "snapshots/ is wiped at open");
-    maker_->registry_->Leave(registered_);
+    maker_->registry_->LeaveDirectory(registered_);
     maker_->live_.fetch_sub(1, std::memory_order_relaxed);
   }
 

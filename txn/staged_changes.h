@@ -2,6 +2,7 @@
 #ifndef REPOTXN_TXN_STAGED_CHANGES_H_
 #define REPOTXN_TXN_STAGED_CHANGES_H_
 
+#include <any>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "txn/repository_state.h"
 #include "txn/staged_objects.h"
 #include "txn/transaction.h"
+#include "txn/transaction_life.h"
 #include "wal/operation.h"
 
 namespace repotxn::txn {
@@ -36,16 +38,22 @@ struct StagedRepository {
   ObjectFormat format() const { return live != nullptr ? live->format() : created->format; }
 };
 
+// Results of the steps of Transaction::RunOnce: one for all plays of a body.
+struct RunMemo {
+  std::map<std::string, std::any> results;
+};
+
 struct StagedChanges {
   StoreCore* core = nullptr;
   TransactionId id;
+  std::unique_ptr<TransactionLife> life;
+  std::shared_ptr<RunMemo> memo;
   wal::Lsn snapshot_lsn;
   Access access = Access::kReadWrite;
   absl::Time deadline = absl::InfiniteFuture();
   std::string request_id;
-  // Set for a transaction of Run: the id stays live between attempts.
-  bool is_attempt = false;
-  bool has_ended = false;
+  bool is_attempt = false;  // of Run: the id stays live between attempts
+  bool has_ended = false;   // by its owner
   // Set for an entry that only fences its request id.
   bool fences_request = false;
 

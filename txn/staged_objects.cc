@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "objects/pack_indexer.h"
@@ -48,6 +49,11 @@ absl::Status StagedObjects::IndexPack(const ByteSource& source, const IndexPackO
   indexer.timeout = options.timeout;
   indexer.fsck = options.fsck_objects;
   indexer.lock_fd = context_.lock_descriptor;
+  // A transaction is not idle while its child works, however long a client takes to send the pack.
+  if (context_.registry != nullptr) context_.registry->EnterChild(id_);
+  const auto leave = absl::MakeCleanup([this] {
+    if (context_.registry != nullptr) context_.registry->LeaveChild(id_, context_.clock->Monotonic());
+  });
   REPOTXN_ASSIGN_OR_RETURN(const objects::PackIndexer::Result result,
                            objects::PackIndexer(indexer).Index(absolute_path_, format_, source));
   if (!result.is_empty) pack_name_ = result.pack_name;

@@ -10,10 +10,12 @@
 #include <string>
 
 #include "objects/object_lookup.h"
+#include "storage/clock.h"
 #include "storage/file_system.h"
 #include "txn/object_staging.h"
 #include "txn/repository_state.h"
 #include "txn/snapshot_maker.h"
+#include "txn/snapshot_registry.h"
 #include "txn/transaction_payload.h"
 #include "wal/operation.h"
 
@@ -25,6 +27,9 @@ class StagedObjects final : public ObjectStaging {
     storage::FileSystem* fs = nullptr;
     TransactionPayloads* payloads = nullptr;
     SnapshotMaker* snapshots = nullptr;
+    // Told while a Git child works; may be null.
+    SnapshotRegistry* registry = nullptr;
+    storage::Clock* clock = nullptr;
     int lock_descriptor = -1;
   };
 

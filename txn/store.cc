@@ -23,7 +23,8 @@ absl::Status CheckOptions(const StoreOptions& options) {
     return absl::InvalidArgumentError("segment_bytes is out of range");
   }
   if (options.loose_refs_max < 0 || options.direct_pack_refs_min < 1 ||
-      options.admission_queue_max < 1) {
+      options.admission_queue_max < 1 || options.idle_lease <= absl::ZeroDuration() ||
+      options.old_versions_bytes_max < 0 || options.history_bytes_max < 0) {
     return absl::InvalidArgumentError("a bound of the store options is out of range");
   }
   return absl::OkStatus();
@@ -74,8 +75,10 @@ absl::StatusOr<std::unique_ptr<Transaction>> StoreCore::Begin(const BeginOptions
   changes->deadline = options.deadline;
   changes->request_id = options.request_id;
   changes->is_attempt = is_attempt;
+  changes->life = std::make_unique<TransactionLife>(changes->id, is_attempt, clock()->Monotonic());
+  changes->memo = std::make_shared<RunMemo>();
   if (!is_attempt) REPOTXN_RETURN_IF_ERROR(live_.Enter(changes->id, options.request_id));
-  changes->snapshot_lsn = registry_->Enter();
+  changes->snapshot_lsn = registry_->Open(changes->life.get());
   std::unique_ptr<Transaction> transaction(new Transaction(std::move(changes)));
   for (const RepositoryPath& path : options.repositories) {
     REPOTXN_RETURN_IF_ERROR(transaction->OpenRepository(path).status());
@@ -85,9 +88,13 @@ absl::StatusOr<std::unique_ptr<Transaction>> StoreCore::Begin(const BeginOptions
 
 void StoreCore::End(StagedChanges* changes, bool outcome_unknown) {
   changes->has_ended = true;
-  registry_->Leave(changes->snapshot_lsn);
+  if (!registry_->Close(changes->life.get())) return;  // it was ended from outside before
   // The attempts of Run share one id, which Run itself lets go.
   if (!changes->is_attempt) live_.Leave(changes->id, outcome_unknown);
+}
+
+void StoreCore::LetGo(TransactionLife* life) {
+  if (registry_->Close(life) && !life->is_attempt()) live_.GiveUp(life->id());
 }
 
 CommitResult Store::Run(const RunOptions& options,
@@ -103,11 +110,13 @@ CommitResult Store::Run(const RunOptions& options,
   });
   absl::Duration backoff = kFirstBackoff;
   absl::Status previous_conflict;
+  const auto memo = std::make_shared<RunMemo>();
   for (int attempt = 1;; ++attempt, backoff = std::min(2 * backoff, kBackoffMax)) {
     auto transaction = core_->Begin(begin, true);
     result.status = transaction.status();
     if (transaction.ok()) {
       (*transaction)->changes_->previous_conflict = previous_conflict;
+      (*transaction)->changes_->memo = memo;
       // What the body expects may not hold any more because the request was committed: that comes first.
       auto recorded = core_->RecordedRequest(begin.request_id, (*transaction)->snapshot_lsn());
       if (recorded.ok() && *recorded) {

@@ -63,6 +63,14 @@ struct StoreOptions {
   // refused with kResourceExhausted.
   int64_t overlay_bytes_high = 256 << 20;
   int64_t overlay_bytes_max = 1 << 30;
+  // Bytes that are kept only for the snapshots of open transactions: versions that are on disk already, and the
+  // conflict history. Past one of these bounds the transactions with the oldest snapshot are ended (kAborted, "too
+  // old"), so that one that was forgotten does not fill the memory of all. Checked by the background work.
+  int64_t old_versions_bytes_max = 512 << 20;
+  int64_t history_bytes_max = 512 << 20;
+  // A transaction that nobody has called for so long, and for which no Git child works, is ended (kAborted) by the
+  // background work. Its id is fenced. InfiniteDuration: never.
+  absl::Duration idle_lease = absl::Minutes(10);
   // How long outcomes of transactions and request ids can be asked for.
   absl::Duration outcome_retention = absl::Hours(24);
   // How long opening waits for the LOCK of a process (or its children) that is going away.
@@ -109,7 +117,10 @@ struct StoreMetrics {
   int64_t snapshots_shared = 0;
   int64_t snapshots_live = 0;
   int64_t open_transactions = 0;
+  int64_t transactions_ended_idle = 0;
+  int64_t transactions_ended_too_old = 0;
   int64_t overlay_bytes = 0;
+  int64_t history_bytes = 0;
   int64_t repositories = 0;
   uint64_t committed_lsn = 0;
   uint64_t materialized_lsn = 0;

@@ -59,6 +59,8 @@ class StoreCore {
   // Transactions (txn/transaction.cc, txn/commit_builder.cc).
   absl::StatusOr<std::unique_ptr<Transaction>> Begin(const BeginOptions& options, bool is_attempt);
   void End(StagedChanges* changes, bool outcome_unknown);
+  // Lets a transaction go that was ended from outside during its last call.
+  void LetGo(TransactionLife* life);
   CommitResult CommitChanges(StagedChanges* changes);
   absl::Status DryRunChanges(const StagedChanges& changes);
   absl::Status ExtendSnapshot(StagedChanges* changes);
@@ -136,6 +138,12 @@ class StoreCore {
   absl::Status MaterializeTo(wal::Lsn target);
   // Packs what is crowded; returns the LSN up to which the disk may be brought now.
   absl::StatusOr<wal::Lsn> PackCrowdedRepositories();
+  // Drops old versions and history; ends who keeps too much or lies idle too long (txn/limits.cc).
+  void TrimToOldestReader();
+  void EndIdleTransactions();
+  void EndOldestTransactionsBeyondBounds();
+  bool SnapshotsKeepTooMuch() const;
+  void GiveUp(const std::vector<SnapshotRegistry::Ended>& ended);
   bool CheckpointIsDue();
   absl::Status ForgetOldOutcomes();
   absl::Status LoadForgotten();
@@ -168,6 +176,7 @@ class StoreCore {
   LiveTransactions live_;
 
   std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
+  std::atomic<int64_t> history_bytes_{0}, ended_idle_{0}, ended_too_old_{0};
   std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
   std::atomic<int64_t> forgotten_before_{0};  // nanoseconds since 1970
   std::atomic<bool> is_closed_{false};

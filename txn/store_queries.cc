@@ -41,6 +41,8 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
   context.fs = fs_;
   context.payloads = payloads_.get();
   context.snapshots = snapshots_.get();
+  context.registry = registry_.get();
+  context.clock = environment_.clock;
   context.lock_descriptor = lock_descriptor();
   const ObjectFormat format = live != nullptr ? live->format() : format_if_absent;
   return StagedObjects::Create(context, id, std::move(live), format);
@@ -90,7 +92,10 @@ StoreMetrics StoreCore::Metrics() const {
   metrics.snapshots_shared = snapshots_->shared();
   metrics.snapshots_live = snapshots_->live();
   metrics.open_transactions = static_cast<int64_t>(live_.count());
+  metrics.transactions_ended_idle = ended_idle_.load(std::memory_order_relaxed);
+  metrics.transactions_ended_too_old = ended_too_old_.load(std::memory_order_relaxed);
   metrics.overlay_bytes = OverlayBytes();
+  metrics.history_bytes = history_bytes_.load(std::memory_order_relaxed);
   metrics.repositories = static_cast<int64_t>(repositories_->All().size());
   metrics.committed_lsn = publisher_->committed_lsn().value();
   metrics.materialized_lsn = materialized_lsn_.load();

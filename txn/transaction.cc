@@ -17,16 +17,33 @@ namespace {
 // Content that a transaction may give to one file, in bytes: it waits in memory until it is materialized.
 constexpr int64_t kFileBytesMax = 64 << 20;
 
-absl::Status CheckOpen(const StagedChanges& changes) {
-  return changes.has_ended ? absl::FailedPreconditionError("transaction has ended") : absl::OkStatus();
-}
+// A call of the owner: while it lasts nobody takes its snapshot away.
+class ActiveCall {
+ public:
+  explicit ActiveCall(StagedChanges* changes)
+      : changes_(changes),
+        entered_(changes->has_ended ? absl::FailedPreconditionError("transaction has ended")
+                                    : changes->life->EnterCall()) {}
+  ~ActiveCall() {
+    if (entered_.ok() && changes_->life->LeaveCall(changes_->core->clock()->Monotonic())) {
+      changes_->core->LetGo(changes_->life.get());
+    }
+  }
+  ActiveCall(const ActiveCall&) = delete;
+  ActiveCall& operator=(const ActiveCall&) = delete;
 
-absl::Status CheckWritable(const StagedChanges& changes) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(changes));
-  return changes.access == Access::kReadOnly
-             ? absl::PermissionDeniedError("write in a read-only transaction")
-             : absl::OkStatus();
-}
+  const absl::Status& CheckOpen() const { return entered_; }
+  absl::Status CheckWritable() const {
+    REPOTXN_RETURN_IF_ERROR(entered_);
+    return changes_->access == Access::kReadOnly
+               ? absl::PermissionDeniedError("write in a read-only transaction")
+               : absl::OkStatus();
+  }
+
+ private:
+  StagedChanges* const changes_;
+  const absl::Status entered_;
+};
 
 // The repository as this transaction has it, opened on first use.
 absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const RepositoryId& id) {
@@ -148,12 +165,14 @@ wal::Lsn Transaction::snapshot_lsn() const { return changes_->snapshot_lsn; }
 const absl::Status& Transaction::previous_conflict() const { return changes_->previous_conflict; }
 
 absl::Status Transaction::Extend() {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   return changes_->core->ExtendSnapshot(changes_.get());
 }
 
 absl::StatusOr<RepositoryId> Transaction::OpenRepository(const RepositoryPath& path) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   const auto created = changes_->created_paths.find(path.text());
   if (created != changes_->created_paths.end()) return created->second;
   changes_->reads.repository_paths.push_back(path.text());
@@ -165,7 +184,8 @@ absl::StatusOr<RepositoryId> Transaction::OpenRepository(const RepositoryPath& p
 }
 
 absl::StatusOr<RepositoryInfo> Transaction::Describe(const RepositoryId& id) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   if (repository->created) {
     return RepositoryInfo{id, repository->created->path, repository->created->format, wal::Lsn()};
@@ -177,7 +197,8 @@ absl::StatusOr<RepositoryInfo> Transaction::Describe(const RepositoryId& id) {
 }
 
 absl::Status Transaction::EnsureGroup(absl::string_view text) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryPath path, RepositoryPath::Parse(text));
   std::vector<std::string> groups = path.Ancestors();
   groups.push_back(path.text());
@@ -194,7 +215,8 @@ absl::Status Transaction::EnsureGroup(absl::string_view text) {
 
 absl::StatusOr<RepositoryId> Transaction::CreateRepository(const RepositoryPath& path,
                                                            const CreateOptions& options) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   const auto head = refs::RefName::Parse(options.head_target);
   if (!head.ok() || head->IsHead()) return absl::InvalidArgumentError("malformed target of HEAD");
   for (const std::string& ancestor : path.Ancestors()) {
@@ -227,7 +249,8 @@ absl::StatusOr<RepositoryId> Transaction::CreateRepository(const RepositoryPath&
 }
 
 absl::StatusOr<refs::RefValue> Transaction::ReadRef(const RepositoryId& id, const refs::RefName& name) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   if (auto staged = repository->refs.Staged(name)) return *std::move(staged);
   return ReadSnapshotRef(changes_.get(), *repository, name);
@@ -235,7 +258,8 @@ absl::StatusOr<refs::RefValue> Transaction::ReadRef(const RepositoryId& id, cons
 
 absl::StatusOr<std::vector<std::pair<refs::RefName, refs::RefValue>>> Transaction::ListRefs(
     const RepositoryId& id, absl::string_view prefix) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   std::map<std::string, std::pair<refs::RefName, refs::RefValue>> listed;
   if (repository->live != nullptr) {
@@ -264,7 +288,8 @@ absl::StatusOr<std::vector<std::pair<refs::RefName, refs::RefValue>>> Transactio
 }
 
 absl::Status Transaction::UpdateRef(const RepositoryId& id, const refs::RefUpdate& update) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   if (update.value.is_object() && update.value.oid().format() != repository->format()) {
     return absl::InvalidArgumentError("object id of another object format");
@@ -306,7 +331,8 @@ absl::Status Transaction::UpdateRef(const RepositoryId& id, const refs::RefUpdat
 }
 
 absl::StatusOr<FileValue> Transaction::ReadFile(const RepositoryId& id, absl::string_view path) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   REPOTXN_ASSIGN_OR_RETURN(const FileState state,
@@ -316,7 +342,8 @@ absl::StatusOr<FileValue> Transaction::ReadFile(const RepositoryId& id, absl::st
 }
 
 absl::Status Transaction::PutFile(const RepositoryId& id, absl::string_view path, FileValue value) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
   if ((value.mode & ~uint32_t{0777}) != 0) return absl::InvalidArgumentError("mode of a file");
   if (static_cast<int64_t>(value.content.size()) > kFileBytesMax) {
@@ -341,7 +368,8 @@ absl::Status Transaction::PutFile(const RepositoryId& id, absl::string_view path
 }
 
 absl::Status Transaction::RemoveFile(const RepositoryId& id, absl::string_view path) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   const std::string text(path.data(), path.size());
@@ -352,7 +380,8 @@ absl::Status Transaction::RemoveFile(const RepositoryId& id, absl::string_view p
 }
 
 absl::Status Transaction::MakeDirectory(const RepositoryId& id, absl::string_view path) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   const std::string text(path.data(), path.size());
@@ -370,7 +399,8 @@ absl::Status Transaction::MakeDirectory(const RepositoryId& id, absl::string_vie
 }
 
 absl::Status Transaction::RemoveDirectory(const RepositoryId& id, absl::string_view path) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   const std::string text(path.data(), path.size());
@@ -385,7 +415,8 @@ absl::Status Transaction::RemoveDirectory(const RepositoryId& id, absl::string_v
 
 absl::StatusOr<std::vector<std::string>> Transaction::ListDirectory(const RepositoryId& id,
                                                                    absl::string_view path) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   if (!path.empty()) REPOTXN_RETURN_IF_ERROR(CheckWritablePath(path));
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   std::set<std::string> names;
@@ -410,14 +441,16 @@ absl::StatusOr<std::vector<std::string>> Transaction::ListDirectory(const Reposi
 }
 
 absl::StatusOr<bool> Transaction::ObjectExists(const RepositoryId& id, const ObjectId& oid) {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(*repository));
   return objects != nullptr ? objects->Exists(oid) : absl::StatusOr<bool>(false);
 }
 
 absl::Status Transaction::AddPack(const RepositoryId& id, std::shared_ptr<ObjectStaging> staging) {
-  REPOTXN_RETURN_IF_ERROR(CheckWritable(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   auto staged = std::dynamic_pointer_cast<StagedObjects>(std::move(staging));
   if (staged == nullptr) return absl::InvalidArgumentError("staging of another store");
@@ -445,15 +478,30 @@ void Transaction::SetPushOptions(std::vector<std::string> options) {
   changes_->push_options = std::move(options);
 }
 
+absl::Status Transaction::RunOnceErased(absl::string_view step, absl::FunctionRef<std::any()> action,
+                                        std::any* result) {
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
+  std::map<std::string, std::any>& results = changes_->memo->results;
+  const std::string key(step.data(), step.size());
+  auto it = results.find(key);
+  // The action may have steps of its own, so nothing is held over it.
+  if (it == results.end()) it = results.insert_or_assign(key, action()).first;
+  *result = it->second;
+  return absl::OkStatus();
+}
+
 absl::Status Transaction::DryRun() {
-  REPOTXN_RETURN_IF_ERROR(CheckOpen(*changes_));
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   return changes_->core->DryRunChanges(*changes_);
 }
 
 CommitResult Transaction::Commit() {
   CommitResult result;
   result.transaction_id = changes_->id;
-  result.status = CheckOpen(*changes_);
+  const ActiveCall call(changes_.get());
+  result.status = call.CheckOpen();
   if (!result.status.ok()) return result;
   result = changes_->core->CommitChanges(changes_.get());
   changes_->core->End(changes_.get(), result.outcome == CommitOutcome::kUnknown);

@@ -14,19 +14,25 @@
 //   kNotFound            the repository, ref or file is absent at the snapshot.
 //   kPermissionDenied    a write in a read-only transaction.
 //   kFailedPrecondition  the transaction has ended (Commit or Abort was called), or an expected old value differs.
+//   kAborted             the store ended the transaction: it lay idle longer than StoreOptions::idle_lease, or its
+//                        snapshot is too old (conflict detail kTooOld) because what it kept grew beyond the bounds.
+//                        Begin a new one; nothing of this one is or will be committed.
 //
 // Durability: none before Commit() returns kCommitted.
 // Single-threaded (one caller at a time). Must not outlive its Store.
 #ifndef REPOTXN_TXN_TRANSACTION_H_
 #define REPOTXN_TXN_TRANSACTION_H_
 
+#include <any>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -121,6 +127,23 @@ class Transaction {
   // replay of the body). A staging without a pack adds nothing.
   absl::Status AddPack(const RepositoryId& id, std::shared_ptr<ObjectStaging> staging);
 
+  // Runs `action` at most once in a call of Store::Run, however often the body is played again, and gives the same
+  // result, errors included, to every later call with the same `step`. For what reaches outside: asking a policy server,
+  // running a hook. `action` returns absl::Status or an absl::StatusOr of something that can be copied, and may use the
+  // transaction; what it reads there is declared in this play alone, so read again what the decision rests on. Outside
+  // of Run: once a transaction. kInvalidArgument: the step had a result of another type.
+  template <typename Action>
+  std::invoke_result_t<Action&> RunOnce(absl::string_view step, Action&& action) {
+    using Result = std::invoke_result_t<Action&>;
+    static_assert(std::is_constructible_v<Result, absl::Status>, "a step returns Status or StatusOr");
+    std::any result;
+    const absl::Status status =
+        RunOnceErased(step, [&action] { return std::any(Result(action())); }, &result);
+    if (!status.ok()) return Result(status);
+    if (Result* kept = std::any_cast<Result>(&result)) return *std::move(kept);
+    return Result(absl::InvalidArgumentError("step had a result of another type"));
+  }
+
   // Facts for the log: who, from where, with which push options.
   void SetActor(absl::string_view actor, absl::string_view origin);
   void SetPushOptions(std::vector<std::string> options);
@@ -135,6 +158,7 @@ class Transaction {
   friend class Store;
   friend class StoreCore;
   explicit Transaction(std::unique_ptr<StagedChanges> changes);
+  absl::Status RunOnceErased(absl::string_view step, absl::FunctionRef<std::any()> action, std::any* result);
   std::unique_ptr<StagedChanges> changes_;
 };
 

@@ -111,6 +111,15 @@ class VersionTable {
   bool has_dirty() const { return !dirty_.empty(); }
   bool empty() const { return chains_.empty(); }
   int64_t bytes() const { return bytes_; }
+  // Of them, the newest versions that are not on disk yet: kept whoever reads. A walk over what is dirty.
+  int64_t dirty_bytes() const {
+    int64_t bytes = 0;
+    for (const std::string& name : dirty_) {
+      const auto it = chains_.find(name);
+      if (it != chains_.end()) bytes += Cost(name, it->second.back().state);
+    }
+    return bytes;
+  }
 
  private:
   // Bytes held for one version; StateBytes() of the state's type is found beside it.

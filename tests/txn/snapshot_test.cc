@@ -171,5 +171,19 @@ TEST_F(SnapshotTest, LeavesNothingBehindWhenClosedAndStockGitReadsTheRepository)
   EXPECT_TRUE(store_->recovery_report().was_clean);
 }
 
+// B9: whoever reads a directory reads no versions, so a directory in use keeps none in memory.
+TEST_F(SnapshotTest, KeepsNoVersionsInMemoryForADirectoryInUse) {
+  ASSERT_TRUE(Set("refs/heads/main", 1).committed());
+  const auto snapshot = Snapshot();
+  ASSERT_THAT(store_->RunBackgroundWork(), IsOk());
+  const int64_t before = store_->Metrics().overlay_bytes;
+  for (int n = 0; n < 100; ++n) ASSERT_TRUE(Set("refs/heads/hot", n % 10).committed());
+  ASSERT_THAT(store_->RunBackgroundWork(), IsOk());
+
+  EXPECT_EQ(store_->Metrics().overlay_bytes, before);
+  EXPECT_EQ(RefsOf(*snapshot), Line("refs/heads/main", 1));
+  EXPECT_LE(store_->Metrics().oldest_snapshot_lsn, snapshot->lsn().value());
+}
+
 }  // namespace
 }  // namespace repotxn::testing
