@@ -70,6 +70,17 @@ absl::StatusOr<std::vector<std::string>> ClosedEnvironment(const GitCommand& com
 //   setting; detail "line".
 absl::Status CheckRepositoryConfig(absl::string_view text);
 
+// One setting of a configuration file: "section.key" in lower case, subsections left out, and its
+// value as Git reads it.
+struct ConfigSetting {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const ConfigSetting&, const ConfigSetting&) = default;
+};
+// All settings of a configuration file that CheckRepositoryConfig() accepts, in order; its errors.
+absl::StatusOr<std::vector<ConfigSetting>> ParseRepositoryConfig(absl::string_view text);
+
 // Gives the child's input piece by piece: fills a prefix of the span and returns its length, 0 at
 // the end. An error ends the child and becomes the result.
 using InputSource = std::function<absl::StatusOr<size_t>(absl::Span<char>)>;

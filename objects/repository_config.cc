@@ -18,7 +18,8 @@ constexpr int kEnd = -1;
 // Walks a configuration file: sections and keys, case folded; values are read over.
 class ConfigScanner {
  public:
-  explicit ConfigScanner(absl::string_view text) : text_(text) {
+  explicit ConfigScanner(absl::string_view text, std::vector<ConfigSetting>* settings = nullptr)
+      : text_(text), settings_(settings) {
     // A byte order mark is skipped, as Git does.
     if (absl::StartsWith(text_, "\xef\xbb\xbf")) at_ = 3;
   }
@@ -39,6 +40,9 @@ class ConfigScanner {
           return Fault(absl::FailedPreconditionError("configuration has a refused setting"));
         }
         is_sound = is_sound && ScanValue();
+        if (is_sound && settings_ != nullptr) {
+          settings_->push_back({absl::StrCat(section_, ".", key_), value_});
+        }
       }
       if (!is_sound) return Fault(absl::InvalidArgumentError("configuration is malformed"));
     }
@@ -104,22 +108,39 @@ class ConfigScanner {
     return true;
   }
 
+  // Fills value_: without quotes, with escapes undone, without blanks at both ends; "true" when
+  // there is no '='.
   bool ScanValue() {
+    value_ = "true";
     while (Peek() == ' ' || Peek() == '\t') Next();
     if (Peek() == kEnd || Peek() == '\n') return true;
     if (Next() != '=') return false;
+    value_.clear();
+    size_t kept = 0;  // bytes of value_ that are no blanks at its end
     bool is_quoted = false;
     for (int c = Next(); c != kEnd && c != '\n'; c = Next()) {
       if (!is_quoted && (c == '#' || c == ';')) {
         SkipLine();
-        return true;
+        break;
       }
-      if (c == '"') is_quoted = !is_quoted;
-      if (c != '\\') continue;
-      const int escaped = Next();
-      if (escaped == kEnd || !absl::StrContains("\ntbn\"\\", static_cast<char>(escaped)))
-        return false;
+      if (c == '"') {
+        is_quoted = !is_quoted;
+        continue;
+      }
+      if (!is_quoted && IsBlank(c)) {
+        if (!value_.empty()) value_.push_back(' ');
+        continue;
+      }
+      if (c == '\\') {
+        c = Next();
+        if (c == kEnd || !absl::StrContains("\ntbn\"\\", static_cast<char>(c))) return false;
+        if (c == '\n') continue;
+        c = c == 't' ? '\t' : c == 'b' ? '\b' : c == 'n' ? '\n' : c;
+      }
+      value_.push_back(static_cast<char>(c));
+      kept = value_.size();
     }
+    value_.resize(kept);
     return !is_quoted;
   }
 
@@ -137,11 +158,19 @@ class ConfigScanner {
   bool is_line_over_ = false;
   std::string section_;
   std::string key_;
+  std::string value_;
+  std::vector<ConfigSetting>* const settings_;
 };
 
 }  // namespace
 
 absl::Status CheckRepositoryConfig(absl::string_view text) { return ConfigScanner(text).Scan(); }
+
+absl::StatusOr<std::vector<ConfigSetting>> ParseRepositoryConfig(absl::string_view text) {
+  std::vector<ConfigSetting> settings;
+  if (absl::Status scanned = ConfigScanner(text, &settings).Scan(); !scanned.ok()) return scanned;
+  return settings;
+}
 
 std::string SanitisedErrors(absl::string_view errors, int lines_max,
                             absl::string_view private_prefix) {

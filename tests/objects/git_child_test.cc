@@ -283,5 +283,18 @@ TEST(SanitisedErrorsTest, CutsLinesControlCharactersAndPrivatePaths) {
   EXPECT_EQ(SanitisedErrors("", 3, "/a"), "");
 }
 
+TEST(RepositoryConfigTest, ReadsSettingsAsGitDoes) {
+  ASSERT_OK_AND_ASSIGN(
+      const auto settings,
+      ParseRepositoryConfig("[core]\n\tBare = true ; said once\n  flag\n"
+                            "[remote \"Origin\"] url = \" a # b \"c\\\n d\n[x.y]\nk=\\t1\\\\ \n"));
+
+  EXPECT_THAT(settings,
+              ::testing::ElementsAre(ConfigSetting{"core.bare", "true"},
+                                     ConfigSetting{"core.flag", "true"},
+                                     ConfigSetting{"remote.url", " a # b c d"},
+                                     ConfigSetting{"x.k", "\t1\\"}));
+}
+
 }  // namespace
 }  // namespace repotxn::objects
