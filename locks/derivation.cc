@@ -145,6 +145,12 @@ void Deriver::Add(const wal::SetPath& op) {
   LeavePath(op.id);
   Push(Lock::Exclusive(LockKey::PathEntry(ViewOf(op.path)), Effect::kCreate));
   EnsureGroupsAbove(ViewOf(op.path));
+  if (!op.old_path.empty()) return;
+  // It was removed: the links that went with it come back, to pools that must still be there.
+  for (const RepositoryId& pool : op.facts.alternates) {
+    ReadAlternatesOfChain(pool);
+    Push(Lock::Exclusive(LockKey::Link(op.id, pool), Effect::kCreate));
+  }
 }
 
 void Deriver::Add(const wal::EnsureGroup& op) {

@@ -1,6 +1,7 @@
 #include "storage/metadata_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <utility>
@@ -106,6 +107,57 @@ rocksdb::Options OptionsFor(rocksdb::Env* env, std::shared_ptr<Poison> poison) {
   return options;
 }
 
+// Lets calls in until it is closed, and closes once the last of them has left.
+class Gate {
+ public:
+  // False once closed; else Leave() must follow.
+  bool Enter() {
+    if ((state_.fetch_add(kCall) & kClosed) == 0) return true;
+    Leave();
+    return false;
+  }
+  void Leave() ABSL_LOCKS_EXCLUDED(mutex_) {
+    uint64_t state = state_.load();
+    while ((state & kClosed) == 0) {
+      if (state_.compare_exchange_weak(state, state - kCall)) return;
+    }
+    // Under the mutex: who closes may destroy us as soon as it sees the last call gone.
+    const MutexLock lock(&mutex_);
+    state_.fetch_sub(kCall);
+    empty_.SignalAll();
+  }
+  // False when it was closed before.
+  bool Close() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const bool is_first = (state_.fetch_or(kClosed) & kClosed) == 0;
+    const MutexLock lock(&mutex_);
+    while (state_.load() != kClosed) empty_.Wait(&mutex_);
+    return is_first;
+  }
+
+ private:
+  static constexpr uint64_t kClosed = 1, kCall = 2;
+  std::atomic<uint64_t> state_{0};
+  Mutex mutex_{MutexRank::kInnermost};
+  CondVar empty_;
+};
+
+// The call that a gate let in, for as long as it lasts.
+class GatedCall {
+ public:
+  explicit GatedCall(Gate* gate) : gate_(gate->Enter() ? gate : nullptr) {}
+  ~GatedCall() {
+    if (gate_ != nullptr) gate_->Leave();
+  }
+  GatedCall(const GatedCall&) = delete;
+  GatedCall& operator=(const GatedCall&) = delete;
+  absl::Status status() const {
+    return gate_ != nullptr ? absl::OkStatus() : absl::UnavailableError("metadata store is closed");
+  }
+
+ private:
+  Gate* const gate_;
+};
+
 class RocksdbMetadataStore final : public MetadataStore {
  public:
   RocksdbMetadataStore(std::unique_ptr<rocksdb::Env> env, std::shared_ptr<Poison> poison,
@@ -113,6 +165,8 @@ class RocksdbMetadataStore final : public MetadataStore {
       : env_(std::move(env)), poison_(std::move(poison)), db_(std::move(db)) {}
 
   absl::StatusOr<std::string> Get(absl::string_view key) override {
+    const GatedCall call(&gate_);
+    REPOTXN_RETURN_IF_ERROR(call.status());
     std::string value;
     REPOTXN_RETURN_IF_ERROR(
         FromRocksdb(db_->Get(rocksdb::ReadOptions(), SliceOf(key), &value), "get"));
@@ -123,18 +177,22 @@ class RocksdbMetadataStore final : public MetadataStore {
   absl::Status Scan(absl::string_view begin, absl::string_view end, const Visitor& visit) override;
 
   absl::Status Sync() override {
+    const GatedCall call(&gate_);
+    REPOTXN_RETURN_IF_ERROR(call.status());
     REPOTXN_RETURN_IF_ERROR(poison_->status());
     return Checked(db_->SyncWAL(), "sync");
   }
 
   absl::Status Close() override {
     const absl::Status synced = Sync();
+    if (!gate_.Close()) return absl::FailedPreconditionError("metadata store is closed already");
     const absl::Status closed = FromRocksdb(db_->Close(), "close");
     return synced.ok() ? closed : synced;
   }
 
  private:
   Mutex write_mutex_{MutexRank::kMetadata};
+  Gate gate_;
   // Poisons on failure, and then answers with the poison.
   absl::Status Checked(const rocksdb::Status& status, absl::string_view operation) {
     if (status.ok()) return absl::OkStatus();
@@ -148,6 +206,8 @@ class RocksdbMetadataStore final : public MetadataStore {
 };
 
 absl::Status RocksdbMetadataStore::Write(const MetadataBatch& batch, MetadataSync sync) {
+  const GatedCall call(&gate_);
+  REPOTXN_RETURN_IF_ERROR(call.status());
   // One writer at a time: the store above has one, and RocksDB's own grouping of writers would gain it nothing.
   const MutexLock write(&write_mutex_);
   REPOTXN_RETURN_IF_ERROR(poison_->status());
@@ -175,6 +235,8 @@ absl::Status RocksdbMetadataStore::Write(const MetadataBatch& batch, MetadataSyn
 
 absl::Status RocksdbMetadataStore::Scan(absl::string_view begin, absl::string_view end,
                                         const Visitor& visit) {
+  const GatedCall call(&gate_);
+  REPOTXN_RETURN_IF_ERROR(call.status());
   rocksdb::ReadOptions options;
   const rocksdb::Slice bound = SliceOf(end);
   if (!end.empty()) options.iterate_upper_bound = &bound;

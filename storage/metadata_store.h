@@ -83,7 +83,7 @@ class MetadataStore {
 
   // Makes every batch so far durable.
   virtual absl::Status Sync() = 0;
-  // Waits for background work and closes. Nothing but destruction may follow.
+  // Waits for calls and background work under way, syncs, and closes. Later calls are kUnavailable.
   virtual absl::Status Close() = 0;
 };
 

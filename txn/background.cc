@@ -19,6 +19,8 @@ constexpr absl::string_view kPositionsKey = "m/positions";
 constexpr absl::string_view kForgottenKey = "m/forgotten";
 // An opening that redid at least so many entries is followed by a checkpoint.
 constexpr uint64_t kRedoneMax = 256;
+// Rounds of background work for which a snapshot that nobody uses is kept, for the next who asks.
+constexpr int kIdleRoundsMax = 20;
 // Outcomes that one checkpoint forgets at most; the rest waits for the next.
 constexpr int kForgottenMax = 10'000;
 
@@ -73,9 +75,11 @@ absl::Status StoreCore::RunBackgroundWork() {
   idle_since_ = committed;
   REPOTXN_ASSIGN_OR_RETURN(const wal::Lsn target, PackCrowdedRepositories());
   REPOTXN_RETURN_IF_ERROR(MaterializeTo(target));
+  snapshots_->DropUnused(kIdleRoundsMax);
   EndIdleTransactions();
   TrimToOldestReader();
   EndOldestTransactionsBeyondBounds();
+  REPOTXN_RETURN_IF_ERROR(PurgeRemoved());
   return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
 }
 
@@ -258,7 +262,7 @@ absl::Status StoreCore::Close() {
   live_.Close();
   StopBackground();
   committer_->Drain();
-  snapshots_->DropUnused();
+  snapshots_->DropUnused(0);
   const auto close = [this]() -> absl::Status {
     REPOTXN_RETURN_IF_ERROR(Checkpoint());
     REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());

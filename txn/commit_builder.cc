@@ -7,6 +7,7 @@
 #include "storage/check.h"
 #include "storage/checksum.h"
 #include "storage/status_macros.h"
+#include "txn/layout.h"
 #include "txn/store_core.h"
 #include "wal/manifest_codec.h"
 
@@ -14,9 +15,13 @@ namespace repotxn::txn {
 namespace {
 
 bool ChangesNothing(const StagedChanges& changes) {
-  if (!changes.created_paths.empty() || !changes.groups.empty() || changes.fences_request) return false;
+  if (!changes.groups.empty() || !changes.removed_groups.empty() || !changes.keys.empty() ||
+      changes.fences_request) {
+    return false;
+  }
   for (const auto& [id, repository] : changes.repositories) {
-    if (!repository.files.empty() || repository.objects != nullptr ||
+    if (repository.created || !repository.operations.empty() || !repository.packs.empty() ||
+        !repository.files.empty() || repository.objects != nullptr ||
         !repository.refs.Changes(id).empty()) {
       return false;
     }
@@ -79,22 +84,39 @@ absl::StatusOr<wal::Manifest> StoreCore::BuildManifest(const StagedChanges& chan
   manifest.note.origin = changes.origin;
   manifest.note.push_options = changes.push_options;
   manifest.note.fences_request = changes.fences_request;
+  for (const std::string& group : changes.removed_groups) {
+    manifest.operations.push_back(wal::RemoveGroup{group});
+  }
   for (const std::string& group : changes.groups) {
     manifest.operations.push_back(wal::EnsureGroup{group});
   }
+  // Refs of a fork go straight to packed-refs: they are many, and alike in many forks.
+  refs::RefOperationOptions options, fork_options;
+  options.packed_threshold = static_cast<size_t>(options_.direct_pack_refs_min);
+  fork_options.packed_threshold = 0;
+  std::vector<wal::Operation> of_refs;
   for (const auto& [id, repository] : changes.repositories) {
     if (repository.created) manifest.operations.push_back(*repository.created);
+    manifest.operations.insert(manifest.operations.end(), repository.operations.begin(), repository.operations.end());
     REPOTXN_RETURN_IF_ERROR(AppendFileOperations(repository, payload, &manifest.operations));
     if (repository.objects != nullptr && repository.objects->has_pack()) {
       manifest.operations.push_back(repository.objects->AddPackTo(id));
     }
+    manifest.operations.insert(manifest.operations.end(), repository.packs.begin(), repository.packs.end());
     std::vector<wal::RefChange> changed = repository.refs.Changes(id);
+    std::vector<wal::Operation> derived =
+        refs::DeriveRefOperations(changed, {}, repository.is_fork ? fork_options : options);
     std::move(changed.begin(), changed.end(), std::back_inserter(manifest.note.ref_changes));
+    std::move(derived.begin(), derived.end(), std::back_inserter(of_refs));
   }
-  refs::RefOperationOptions options;
-  options.packed_threshold = static_cast<size_t>(options_.direct_pack_refs_min);
-  std::vector<wal::Operation> derived = refs::DeriveRefOperations(manifest.note.ref_changes, {}, options);
-  std::move(derived.begin(), derived.end(), std::back_inserter(manifest.operations));
+  for (const auto& [key, value] : changes.keys) {
+    if (value) {
+      manifest.operations.push_back(wal::PutKey{key.first, key.second, *value});
+    } else {
+      manifest.operations.push_back(wal::DeleteKey{key.first, key.second});
+    }
+  }
+  std::move(of_refs.begin(), of_refs.end(), std::back_inserter(manifest.operations));
   return manifest;
 }
 
@@ -106,17 +128,30 @@ absl::Status StoreCore::SplitFootprint(const wal::Manifest& manifest,
       created[create->id] = create->partition;
     }
   }
-  locks::RepositoryFacts facts;
-  facts.path_of = [](const RepositoryId&) { return std::optional<std::string>(); };
-  facts.alternates_of = [](const RepositoryId&) { return std::vector<RepositoryId>(); };
   absl::Status unknown_repository;
+  const wal::Lsn at = commit->snapshot_lsn;
+  locks::RepositoryFacts facts;
+  facts.path_of = [&](const RepositoryId& id) -> std::optional<std::string> {
+    const auto row = RowOf(id, at);
+    unknown_repository.Update(row.status());
+    if (!row.ok() || !*row || (*row)->is_removed()) return std::nullopt;
+    return (*row)->path;
+  };
+  facts.alternates_of = [&](const RepositoryId& id) {
+    if (created.contains(id)) return std::vector<RepositoryId>();
+    auto alternates = AlternatesOf(id, at);
+    unknown_repository.Update(alternates.status());
+    return alternates.ok() ? *std::move(alternates) : std::vector<RepositoryId>();
+  };
   auto split = locks::SplitByPartition(
       locks::DeriveLocks(manifest, reads, facts), [&](const RepositoryId& id) {
         const auto it = created.find(id);
         if (it != created.end()) return it->second;
-        const std::shared_ptr<RepositoryState> state = repositories_->Find(id);
-        if (state != nullptr) return state->partition();
-        unknown_repository = absl::InternalError("footprint names a repository that is not open");
+        if (const auto state = repositories_->Find(id)) return state->partition();
+        const auto row = RowOf(id, at);
+        if (row.ok() && *row) return (*row)->partition;
+        unknown_repository.Update(row.ok() ? absl::InternalError("footprint names an unknown repository")
+                                           : row.status());
         return wal::kNameSpacePartition;
       });
   for (auto& [id, footprint] : split) {
@@ -237,6 +272,27 @@ absl::Status StoreCore::ExtendSnapshot(StagedChanges* changes) {
   return absl::OkStatus();
 }
 
+absl::Status StoreCore::DoAlternatesWork(const EntryEffects& effects) {
+  for (const ChangedAlternates& changed : effects.alternates) {
+    REPOTXN_RETURN_IF_ERROR(materializer_->WriteAlternates(changed));
+  }
+  for (const ChangedAlternates& changed : effects.alternates) {
+    const storage::StorePath objects = layout::RepositoryDirectory(changed.id) / "objects";
+    for (const auto& state : repositories_->All()) {
+      REPOTXN_RETURN_IF_ERROR(state->NoteAlternatesChanged(objects));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreCore::DoPurgeWork(const EntryEffects& effects) {
+  for (const RepositoryId& id : effects.purged) {
+    REPOTXN_RETURN_IF_ERROR(materializer_->CondemnDirectory(id, repositories_->Find(id).get()));
+    has_pending_delete_.store(true);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
   for (const wal::CreateRepository& created : commit.effects.created) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
@@ -246,7 +302,9 @@ absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
         materializer_->LinkPack(pack, commit.id, commit.effects.created_at));
     if (const auto state = repositories_->Find(pack.id)) state->NotePackAdded(pack.name);
   }
-  return absl::OkStatus();
+  // After the packs: what an unlinked repository borrowed is its own by now.
+  REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(commit.effects));
+  return DoPurgeWork(commit.effects);
 }
 
 void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
@@ -257,14 +315,16 @@ void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
   for (const RepositoryEffects& changed : effects.repositories) {
     std::shared_ptr<RepositoryState> state = repositories_->Find(changed.id);
     if (state == nullptr) {
-      // Only in recovery: whoever commits has opened the repository.
-      auto opened = StateOf(changed.id, lsn);
-      if (REPOTXN_NEVER(!opened.ok())) continue;
-      state = *std::move(opened);
+      // Only in recovery: whoever commits has opened the repository. The tables may be ahead of the entry: a repository
+      // without a row is purged by a later one.
+      const auto row = RowOf(changed.id, lsn);
+      if (REPOTXN_NEVER(!row.ok()) || !*row) continue;
+      state = repositories_->Get(changed.id, **row);
     }
     bytes += state->Publish(changed, lsn);
     repositories_->MarkDirty(changed.id);
   }
+  for (const RepositoryId& id : effects.purged) repositories_->Remove(id);
   const int64_t before = overlay_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (before <= options_.overlay_bytes_high && before + bytes > options_.overlay_bytes_high) WakeBackground();
 }

@@ -1,5 +1,6 @@
 #include "txn/entry_effects.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -33,6 +34,37 @@ absl::Status ValidateMode(uint32_t mode) {
   return (mode & ~uint32_t{0777}) == 0 ? absl::OkStatus() : Malformed("mode of a file");
 }
 
+bool IsAmong(const RepositoryId& id, const std::vector<RepositoryId>& ids) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// What a repository borrows from: each once, and never itself.
+absl::Status ValidateAlternates(const RepositoryId& id, const std::vector<RepositoryId>& alternates) {
+  std::set<RepositoryId> seen = {id};
+  for (const RepositoryId& pool : alternates) {
+    if (pool.IsZero() || !seen.insert(pool).second) return Malformed("alternates");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateFacts(const RepositoryId& id, const wal::RowFacts& facts) {
+  if (facts.partition == wal::kNameSpacePartition) return Malformed("partition");
+  if (facts.format != ObjectFormat::kSha1 && facts.format != ObjectFormat::kSha256) {
+    return Malformed("object format");
+  }
+  return ValidateAlternates(id, facts.alternates);
+}
+
+absl::Status ValidateLink(const RepositoryId& member, const RepositoryId& pool,
+                          const std::vector<RepositoryId>& alternates) {
+  if (member.IsZero() || pool.IsZero() || member == pool) return Malformed("link");
+  return ValidateAlternates(member, alternates);
+}
+
+absl::Status ValidateKey(const std::string& key) {
+  return key.size() < 2 ? Malformed("key") : absl::OkStatus();
+}
+
 // Judges one operation; kUnimplemented for what is specified and not applied.
 struct OperationValidator {
   absl::Status operator()(const wal::CreateRepository& op) const {
@@ -44,9 +76,32 @@ struct OperationValidator {
     const auto head = refs::RefName::Parse(op.head_target);
     return head.ok() && !head->IsHead() ? absl::OkStatus() : Malformed("target of HEAD");
   }
-  absl::Status operator()(const wal::SetPath& op) const {
-    return RepositoryPath::Parse(op.path).ok() ? absl::OkStatus() : Malformed("path of a repository");
+  absl::Status operator()(const wal::RemoveRepository& op) const {
+    if (op.id.IsZero() || !RepositoryPath::Parse(op.path).ok()) return Malformed("repository");
+    if (op.purge != (op.facts.removed_at_ns != 0)) return Malformed("time of a removal");
+    return ValidateFacts(op.id, op.facts);
   }
+  absl::Status operator()(const wal::SetPath& op) const {
+    if (op.id.IsZero() || !RepositoryPath::Parse(op.path).ok()) return Malformed("repository");
+    if (op.old_path.empty() ? op.facts.removed_at_ns == 0
+                            : op.facts.removed_at_ns != 0 || !RepositoryPath::Parse(op.old_path).ok()) {
+      return Malformed("former path of a repository");
+    }
+    return ValidateFacts(op.id, op.facts);
+  }
+  absl::Status operator()(const wal::RemoveGroup& op) const {
+    return RepositoryPath::Parse(op.path).ok() ? absl::OkStatus() : Malformed("path of a group");
+  }
+  absl::Status operator()(const wal::LinkAlternate& op) const {
+    REPOTXN_RETURN_IF_ERROR(ValidateLink(op.member, op.pool, op.alternates));
+    return IsAmong(op.pool, op.alternates) ? absl::OkStatus() : Malformed("alternates");
+  }
+  absl::Status operator()(const wal::UnlinkAlternate& op) const {
+    REPOTXN_RETURN_IF_ERROR(ValidateLink(op.member, op.pool, op.alternates));
+    return !IsAmong(op.pool, op.alternates) ? absl::OkStatus() : Malformed("alternates");
+  }
+  absl::Status operator()(const wal::PutKey& op) const { return ValidateKey(op.key); }
+  absl::Status operator()(const wal::DeleteKey& op) const { return ValidateKey(op.key); }
   absl::Status operator()(const wal::EnsureGroup& op) const {
     return RepositoryPath::Parse(op.path).ok() ? absl::OkStatus() : Malformed("path of a group");
   }
@@ -190,6 +245,12 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
       effects.created.push_back(*create);
     } else if (const auto* pack = std::get_if<wal::AddPack>(&operation)) {
       effects.packs.push_back(*pack);
+    } else if (const auto* link = std::get_if<wal::LinkAlternate>(&operation)) {
+      effects.alternates.push_back(ChangedAlternates{link->member, link->alternates});
+    } else if (const auto* unlink = std::get_if<wal::UnlinkAlternate>(&operation)) {
+      effects.alternates.push_back(ChangedAlternates{unlink->member, unlink->alternates});
+    } else if (const auto* remove = std::get_if<wal::RemoveRepository>(&operation)) {
+      if (remove->purge) effects.purged.push_back(remove->id);
     } else if (!refs::IsRefOperation(operation)) {
       REPOTXN_RETURN_IF_ERROR(AddFileEffects(operation, read_payload, &builder));
     }

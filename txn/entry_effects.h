@@ -46,15 +46,25 @@ struct RepositoryEffects {
   std::vector<std::pair<std::string, FileState>> files;
 };
 
+// All that a repository borrows from after the entry, in the order of its alternates file.
+struct ChangedAlternates {
+  RepositoryId id;
+  std::vector<RepositoryId> alternates;
+};
+
 struct EntryEffects {
   std::vector<RepositoryEffects> repositories;  // sorted by id
   KeyChanges keys;
   // Directory work, done after the entry is durable and before it is published.
   std::vector<wal::CreateRepository> created;
   std::vector<wal::AddPack> packs;
+  std::vector<ChangedAlternates> alternates;
+  std::vector<RepositoryId> purged;
   absl::Time created_at;
 
-  bool has_directory_work() const { return !created.empty() || !packs.empty(); }
+  bool has_directory_work() const {
+    return !created.empty() || !packs.empty() || !alternates.empty() || !purged.empty();
+  }
 };
 
 // Whole validation of a manifest before its first effect: every name, path, mode, id and value; operations that are

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "objects/alternates.h"
 #include "objects/repository_skeleton.h"
 #include "refs/loose_refs.h"
 #include "refs/packed_refs.h"
@@ -243,10 +244,30 @@ absl::Status Materializer::MaterializeRepository(RepositoryState* repository, wa
   return absl::OkStatus();
 }
 
-absl::Status Materializer::WritePath(absl::string_view path, const std::optional<std::string>& row) {
-  if (!row) return absl::OkStatus();
-  REPOTXN_ASSIGN_OR_RETURN(const PathRow decoded, DecodePathRow(*row));
+absl::Status Materializer::RemoveLink(absl::string_view path) {
+  const storage::StorePath link = layout::RepositoryLink(path);
+  const auto info = fs_->Stat(link);
+  if (!info.ok() || info->kind != storage::FileKind::kSymlink) return absl::OkStatus();
+  return fs_->Remove(link);
+}
+
+absl::Status Materializer::RemoveGroupDirectory(absl::string_view path) {
+  const storage::StorePath directory = layout::Repositories() / path;
+  const auto info = fs_->Stat(directory);
+  if (!info.ok() || info->kind != storage::FileKind::kDirectory) return absl::OkStatus();
+  REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs_->List(directory));
+  return entries.empty() ? fs_->RemoveDirectory(directory) : absl::OkStatus();
+}
+
+absl::Status Materializer::RemovePath(absl::string_view path) {
+  REPOTXN_RETURN_IF_ERROR(RemoveLink(path));
+  return RemoveGroupDirectory(path);
+}
+
+absl::Status Materializer::WritePath(absl::string_view path, const std::string& row) {
+  REPOTXN_ASSIGN_OR_RETURN(const PathRow decoded, DecodePathRow(row));
   if (!decoded.repository) {
+    REPOTXN_RETURN_IF_ERROR(RemoveLink(path));
     return EnsureDirectory(layout::Repositories(), layout::Repositories() / path);
   }
   const storage::StorePath link = layout::RepositoryLink(path);
@@ -268,11 +289,26 @@ absl::Status Materializer::MaterializeAll(wal::Lsn target) {
     if (!status.ok() || repository->has_dirty()) repositories_->MarkDirty(repository->id());
   }
   REPOTXN_RETURN_IF_ERROR(first_failure);
-  return rows_->Materialize(target, registry_->OldestReader(),
-                            [this](absl::string_view key, const std::optional<std::string>& row) {
-                              if (!absl::ConsumePrefix(&key, "p/")) return absl::OkStatus();
-                              return WritePath(key, row);
-                            });
+  // Paths that hold a repository now, and those given up: handled after the others, children before parents.
+  std::vector<std::string> given_up, no_groups;
+  const auto on_row = [&](absl::string_view key, const std::optional<std::string>& row) {
+    if (!absl::ConsumePrefix(&key, "p/")) return absl::OkStatus();
+    const std::string path(key.data(), key.size());
+    if (!row) {
+      given_up.push_back(path);
+      return absl::OkStatus();
+    }
+    if (*row != Encode(PathRow{})) no_groups.push_back(path);
+    return WritePath(path, *row);
+  };
+  REPOTXN_RETURN_IF_ERROR(rows_->Materialize(target, registry_->OldestReader(), on_row));
+  for (auto path = given_up.rbegin(); path != given_up.rend(); ++path) {
+    REPOTXN_RETURN_IF_ERROR(RemovePath(*path));
+  }
+  for (auto path = no_groups.rbegin(); path != no_groups.rend(); ++path) {
+    REPOTXN_RETURN_IF_ERROR(RemoveGroupDirectory(*path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Materializer::StageSkeleton(const wal::CreateRepository& created) {
@@ -326,6 +362,46 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
     }
     REPOTXN_RETURN_IF_ERROR(linked);
     REPOTXN_RETURN_IF_ERROR(fs_->SetModified(target, created_at));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Materializer::WriteAlternates(const ChangedAlternates& changed) {
+  const storage::StorePath directory = layout::RepositoryDirectory(changed.id);
+  const storage::StorePath objects = directory / "objects";
+  if (changed.alternates.empty()) {
+    const absl::Status removed = fs_->Remove(objects / "info/alternates");
+    return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+  }
+  std::vector<storage::StorePath> targets;
+  for (const RepositoryId& id : changed.alternates) {
+    targets.push_back(layout::RepositoryDirectory(id) / "objects");
+  }
+  return ReplaceFile(directory, objects / "info/alternates",
+                     objects::FormatAlternates(objects, targets), kSkeletonPermissions);
+}
+
+absl::Status Materializer::CondemnDirectory(const RepositoryId& id, RepositoryState* state) {
+  const auto condemn = [&]() -> absl::Status {
+    const storage::StorePath directory = layout::RepositoryDirectory(id);
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory));
+    if (!is_there) return absl::OkStatus();
+    return MoveInto(layout::PendingDelete(), directory,
+                    layout::PendingDelete() /
+                        absl::StrCat(id.ToHex(), ".", temporary_count_.fetch_add(1)));
+  };
+  if (state == nullptr) return condemn();
+  // Nobody lists or links it half moved.
+  const storage::MutexLock latch(state->latch());
+  return condemn();
+}
+
+absl::Status Materializer::EmptyPendingDelete() {
+  REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*fs_, layout::PendingDelete()));
+  REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs_->List(layout::PendingDelete()));
+  for (const storage::DirectoryEntry& entry : entries) {
+    REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath path, layout::PendingDelete().Child(entry.name));
+    REPOTXN_RETURN_IF_ERROR(storage::RemoveTree(*fs_, path));
   }
   return absl::OkStatus();
 }

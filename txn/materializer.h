@@ -51,6 +51,12 @@ class Materializer {
   absl::Status StageSkeleton(const wal::CreateRepository& created);
   void DiscardSkeleton(const RepositoryId& id);
   absl::Status LinkPack(const wal::AddPack& pack, const TransactionId& transaction_id, absl::Time created_at);
+  // Replaces the alternates file of a repository; without any it is removed.
+  absl::Status WriteAlternates(const ChangedAlternates& changed);
+  // Takes the directory of a purged repository out of the way; absent is fine. `state` is null when it is not open.
+  absl::Status CondemnDirectory(const RepositoryId& id, RepositoryState* state);
+  // Removes what CondemnDirectory() took out of the way. May take long; a crash leaves the rest for the next call.
+  absl::Status EmptyPendingDelete();
 
   int64_t batches() const { return batches_.load(std::memory_order_relaxed); }
   // What was moved to lost-found/, for the operator.
@@ -65,7 +71,11 @@ class Materializer {
   absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,
                                                             const RepositoryState::Batch& batch);
   absl::Status WriteFiles(const RepositoryState& repository, const RepositoryState::Batch& batch);
-  absl::Status WritePath(absl::string_view path, const std::optional<std::string>& row);
+  absl::Status WritePath(absl::string_view path, const std::string& row);
+  // What a path that was given up leaves: a symlink, the directory of a group. Anything else stays.
+  absl::Status RemovePath(absl::string_view path);
+  absl::Status RemoveLink(absl::string_view path);
+  absl::Status RemoveGroupDirectory(absl::string_view path);
 
   // Replaces `target` by a file of this content; makes parents, clears obstacles below `root`.
   absl::Status ReplaceFile(const storage::StorePath& root, const storage::StorePath& target,

@@ -270,6 +270,21 @@ absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> RepositoryState::Objects(
   return objects_;
 }
 
+absl::Status RepositoryState::NoteAlternatesChanged(const storage::StorePath& objects) {
+  std::shared_ptr<objects::ObjectLookup> open;
+  {
+    const storage::MutexLock lock(&mutex_);
+    open = objects_;
+  }
+  if (open == nullptr) return absl::OkStatus();
+  const std::vector<storage::StorePath> chain = open->alternates();
+  if (directory_ / "objects" != objects &&
+      std::find(chain.begin(), chain.end(), objects) == chain.end()) {
+    return absl::OkStatus();
+  }
+  return open->NoteAlternatesChanged();
+}
+
 void RepositoryState::NotePackAdded(absl::string_view name) {
   std::shared_ptr<objects::ObjectLookup> objects;
   {

@@ -67,6 +67,9 @@ class RepositoryState {
   // Objects of the repository and its alternates; opened at first use.
   absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> Objects() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The alternates file of `objects`, an object directory, changed: whoever has it on its chain looks again.
+  absl::Status NoteAlternatesChanged(const storage::StorePath& objects) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // A pack was linked into the live object directory.
   void NotePackAdded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -18,6 +18,12 @@ std::shared_ptr<RepositoryState> RepositoryTable::Find(const RepositoryId& id) c
   return it == states_.end() ? nullptr : it->second;
 }
 
+void RepositoryTable::Remove(const RepositoryId& id) {
+  const storage::MutexLock lock(&mutex_);
+  states_.erase(id);
+  dirty_.erase(id);
+}
+
 void RepositoryTable::MarkDirty(const RepositoryId& id) {
   const storage::MutexLock lock(&mutex_);
   dirty_.insert(id);

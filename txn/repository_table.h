@@ -27,6 +27,9 @@ class RepositoryTable {
   // The state if it is open, else nullptr.
   std::shared_ptr<RepositoryState> Find(const RepositoryId& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Forgets a repository that was purged.
+  void Remove(const RepositoryId& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
   void MarkDirty(const RepositoryId& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Repositories marked since the last TakeDirty().
   std::vector<std::shared_ptr<RepositoryState>> Dirty() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -119,22 +119,24 @@ absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> SnapshotMaker::Share(
   {
     const storage::MutexLock lock(&mutex_);
     const auto it = newest_.find(repository->id());
-    if (it != newest_.end() && repository->changed_lsn() <= it->second->lsn()) {
+    if (it != newest_.end() && repository->changed_lsn() <= it->second.directory->lsn()) {
       shared_.fetch_add(1, std::memory_order_relaxed);
-      return it->second;
+      it->second.idle_rounds = 0;
+      return it->second.directory;
     }
   }
   REPOTXN_ASSIGN_OR_RETURN(auto made, Make(repository));
   std::vector<std::shared_ptr<const SnapshotDirectory>> dropped;  // removed outside the mutex
   const storage::MutexLock lock(&mutex_);
-  std::shared_ptr<const SnapshotDirectory>& newest = newest_[repository->id()];
-  if (newest == nullptr || newest->lsn() < made->lsn()) {
-    dropped.push_back(std::exchange(newest, made));
+  Shared& newest = newest_[repository->id()];
+  if (newest.directory == nullptr || newest.directory->lsn() < made->lsn()) {
+    dropped.push_back(std::exchange(newest.directory, made));
+    newest.idle_rounds = 0;
   }
   if (newest_.size() > kKeptMax) {
     for (auto it = newest_.begin(); it != newest_.end() && newest_.size() > kKeptMax / 2;) {
-      if (it->second.use_count() == 1) {
-        dropped.push_back(std::move(it->second));
+      if (it->second.directory.use_count() == 1) {
+        dropped.push_back(std::move(it->second.directory));
         newest_.erase(it++);
       } else {
         ++it;
@@ -144,12 +146,12 @@ absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> SnapshotMaker::Share(
   return made;
 }
 
-void SnapshotMaker::DropUnused() {
+void SnapshotMaker::DropUnused(int idle_rounds_max) {
   std::vector<std::shared_ptr<const SnapshotDirectory>> dropped;
   const storage::MutexLock lock(&mutex_);
   for (auto it = newest_.begin(); it != newest_.end();) {
-    if (it->second.use_count() == 1) {
-      dropped.push_back(std::move(it->second));
+    if (it->second.directory.use_count() == 1 && ++it->second.idle_rounds > idle_rounds_max) {
+      dropped.push_back(std::move(it->second.directory));
       newest_.erase(it++);
     } else {
       ++it;

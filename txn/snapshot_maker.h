@@ -41,8 +41,9 @@ class SnapshotMaker {
   // Links everything of the repository that a snapshot has, except objects/, into an existing directory, replacing
   // what is there. Returns the LSN that it shows.
   absl::StatusOr<wal::Lsn> LinkInto(RepositoryState* repository, const storage::StorePath& directory);
-  // Gives up the shared ones nobody uses.
-  void DropUnused() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives up the shared ones that nobody has used for `idle_rounds_max` calls: a kept one holds its LSN in use, and so
+  // everything that was overwritten since.
+  void DropUnused(int idle_rounds_max) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t made() const { return made_.load(std::memory_order_relaxed); }
   int64_t shared() const { return shared_.load(std::memory_order_relaxed); }
@@ -60,7 +61,11 @@ class SnapshotMaker {
   std::atomic<int64_t> made_{0}, shared_{0}, live_{0};
 
   storage::Mutex mutex_{storage::MutexRank::kSnapshot};
-  absl::flat_hash_map<RepositoryId, std::shared_ptr<const SnapshotDirectory>> newest_ ABSL_GUARDED_BY(mutex_);
+  struct Shared {
+    std::shared_ptr<const SnapshotDirectory> directory;
+    int idle_rounds = 0;
+  };
+  absl::flat_hash_map<RepositoryId, Shared> newest_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace repotxn::txn

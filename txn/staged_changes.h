@@ -34,6 +34,16 @@ struct StagedRepository {
   std::set<std::string> present, absent;
   std::map<std::string, FileState> files;
   std::shared_ptr<StagedObjects> objects;
+  // Operations on the repository as a whole, in the order of their calls.
+  std::vector<wal::Operation> operations;
+  bool is_removed = false;
+  // Created by ForkRepository(): its refs go straight to packed-refs.
+  bool is_fork = false;
+  // Packs beside `objects`, whose files are payload already, and what keeps those that are new.
+  std::vector<wal::AddPack> packs;
+  std::vector<std::shared_ptr<StagedObjects>> more_objects;
+  // What it borrows from after this transaction; unset: unchanged.
+  std::optional<std::vector<RepositoryId>> alternates;
 
   ObjectFormat format() const { return live != nullptr ? live->format() : created->format; }
 };
@@ -57,10 +67,17 @@ struct StagedChanges {
   // Set for an entry that only fences its request id.
   bool fences_request = false;
 
+  // Kept while packs are staged that StagedObjects does not keep.
+  std::shared_ptr<TransactionPayload> payload;
+
   locks::DeclaredReads reads;
   std::map<RepositoryId, StagedRepository> repositories;
-  std::map<std::string, RepositoryId> created_paths;
-  std::set<std::string> groups;  // to be ensured
+  // The name space as this transaction leaves it: what it took, and (nullopt) gave up.
+  std::map<std::string, std::optional<PathRow>> paths;
+  std::set<std::string> groups;          // to be ensured
+  std::set<std::string> removed_groups;
+  // Key space: partition and key; nullopt: deleted.
+  std::map<std::pair<wal::PartitionId, std::string>, std::optional<std::string>> keys;
   std::string actor, origin;
   absl::Status previous_conflict;
   std::vector<std::string> push_options;

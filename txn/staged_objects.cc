@@ -1,5 +1,6 @@
 #include "txn/staged_objects.h"
 
+#include <atomic>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -21,7 +22,10 @@ StagedObjects::StagedObjects(const Context& context, const TransactionId& id,
 absl::StatusOr<std::shared_ptr<StagedObjects>> StagedObjects::Create(
     const Context& context, const TransactionId& id, std::shared_ptr<RepositoryState> live,
     ObjectFormat format) {
-  const storage::StorePath directory = layout::Staging() / absl::StrCat("objects-", id.ToHex());
+  // A transaction may stage objects for several repositories.
+  static std::atomic<uint64_t> count{0};
+  const storage::StorePath directory =
+      layout::Staging() / absl::StrCat("objects-", id.ToHex(), "-", count.fetch_add(1));
   std::shared_ptr<StagedObjects> staged(new StagedObjects(context, id, live, format));
   objects::ObjectSnapshotOptions options;
   options.format = format;

@@ -50,6 +50,11 @@ class StagedObjects final : public ObjectStaging {
   absl::Status StageIndexedPack(absl::string_view name, absl::string_view pack, absl::string_view index,
                                 absl::string_view reverse_index);
 
+  // The directory, an object snapshot (objects/quarantine.h).
+  const storage::StorePath& directory() const { return directory_; }
+  // Stages the pack `name` ("pack-…"), which somebody wrote to objects/pack of the directory and knows to be sound.
+  void UsePack(std::string name) { pack_name_ = std::move(name); }
+
   const TransactionId& transaction_id() const { return id_; }
   ObjectFormat format() const { return format_; }
   // The staged objects in front of the repository's. Kept, since opening a pack costs reading its index.

@@ -73,6 +73,8 @@ struct StoreOptions {
   absl::Duration idle_lease = absl::Minutes(10);
   // How long outcomes of transactions and request ids can be asked for.
   absl::Duration outcome_retention = absl::Hours(24);
+  // How long a deleted repository can be brought back. Its files take space until then.
+  absl::Duration undelete_retention = absl::Hours(24);
   // How long opening waits for the LOCK of a process (or its children) that is going away.
   absl::Duration lock_wait = absl::Seconds(10);
   // Without a background thread the embedder calls RunBackgroundWork(); for deterministic tests.

@@ -68,6 +68,12 @@ class StoreCore {
   absl::StatusOr<std::shared_ptr<RepositoryState>> StateOf(const RepositoryId& id, wal::Lsn at);
   absl::StatusOr<std::optional<PathRow>> LookUpPath(absl::string_view path, wal::Lsn at);
   absl::StatusOr<RepositoryInfo> Describe(const RepositoryId& id, wal::Lsn at);
+  // The row of a repository, removed ones included; nullopt when it never was or is purged.
+  absl::StatusOr<std::optional<RepositoryRow>> RowOf(const RepositoryId& id, wal::Lsn at);
+  std::shared_ptr<RepositoryState> OpenState(const RepositoryId& id, const RepositoryRow& row) {
+    return repositories_->Get(id, row);
+  }
+  absl::StatusOr<std::vector<RepositoryId>> AlternatesOf(const RepositoryId& id, wal::Lsn at);
   TransactionId NewTransactionId();
 
   // Outcomes (txn/outcomes.cc).
@@ -85,11 +91,17 @@ class StoreCore {
 
   absl::StatusOr<std::shared_ptr<StagedObjects>> StageObjects(const TransactionId& id, const RepositoryPath& path,
                                                               ObjectFormat format_if_absent);
+  absl::StatusOr<std::shared_ptr<StagedObjects>> StageObjectsOf(const TransactionId& id,
+                                                                std::shared_ptr<RepositoryState> live,
+                                                                ObjectFormat format);
   absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> ReadSnapshot(const RepositoryPath& path);
   absl::StatusOr<std::vector<RepositoryInfo>> ListRepositories(absl::string_view prefix, absl::string_view after,
                                                               int limit);
   StoreMetrics Metrics() const;
 
+  storage::FileSystem* file_system() const { return fs_; }
+  RowSpace* rows() const { return rows_.get(); }
+  TransactionPayloads* payloads() const { return payloads_.get(); }
   storage::Random* random() const { return environment_.random; }
   storage::Clock* clock() const { return environment_.clock; }
   const StoreOptions& options() const { return options_; }
@@ -128,6 +140,8 @@ class StoreCore {
                                TransactionPayload* payload, PendingCommit* commit);
   absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
                               PendingCommit* commit);
+  absl::Status DoAlternatesWork(const EntryEffects& effects);
+  absl::Status DoPurgeWork(const EntryEffects& effects);
   absl::Status DoDirectoryWork(const PendingCommit& commit);
   void PublishEntry(const EntryEffects& effects, wal::Lsn lsn);
   void NotePayload(wal::Lsn lsn, const TransactionId& id);
@@ -144,6 +158,9 @@ class StoreCore {
   void EndOldestTransactionsBeyondBounds();
   bool SnapshotsKeepTooMuch() const;
   void GiveUp(const std::vector<SnapshotRegistry::Ended>& ended);
+  // Purges removed repositories whose undelete time has passed and that no snapshot can show any more (txn/purge.cc).
+  absl::Status PurgeRemoved();
+  absl::StatusOr<bool> PurgeRepository(const RemovedRow& due, wal::Lsn snapshot);
   bool CheckpointIsDue();
   absl::Status ForgetOldOutcomes();
   absl::Status LoadForgotten();
@@ -197,6 +214,7 @@ class StoreCore {
   bool stop_background_ ABSL_GUARDED_BY(background_mutex_) = false;
   bool background_is_wanted_ ABSL_GUARDED_BY(background_mutex_) = false;
   wal::Lsn idle_since_;  // of the background thread
+  std::atomic<bool> has_pending_delete_{false};
   std::thread background_;
 };
 

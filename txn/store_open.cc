@@ -190,6 +190,7 @@ absl::Status StoreCore::OpenLog() {
   partitions_ = std::make_unique<PartitionTable>(tail.last);
   materializer_ =
       std::make_unique<Materializer>(fs_, repositories_.get(), rows_.get(), registry_.get());
+  REPOTXN_RETURN_IF_ERROR(materializer_->EmptyPendingDelete());
   REPOTXN_RETURN_IF_ERROR(LoadTail(tail.last));
   REPOTXN_RETURN_IF_ERROR(RemoveDeadPayload());
 
@@ -231,6 +232,8 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
     REPOTXN_RETURN_IF_ERROR(
         materializer_->LinkPack(pack, entry.transaction_id, entry.manifest.created_at));
   }
+  REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));
+  REPOTXN_RETURN_IF_ERROR(DoPurgeWork(effects));
   ++recovery_report_.entries_redone;
   return absl::OkStatus();
 }

@@ -12,20 +12,32 @@ absl::StatusOr<std::optional<PathRow>> StoreCore::LookUpPath(absl::string_view p
   return std::optional<PathRow>(decoded);
 }
 
+absl::StatusOr<std::optional<RepositoryRow>> StoreCore::RowOf(const RepositoryId& id, wal::Lsn at) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(RepositoryKey(id), at));
+  if (!row) return std::optional<RepositoryRow>();
+  REPOTXN_ASSIGN_OR_RETURN(RepositoryRow decoded, DecodeRepositoryRow(row->value));
+  return std::optional<RepositoryRow>(std::move(decoded));
+}
+
 absl::StatusOr<std::shared_ptr<RepositoryState>> StoreCore::StateOf(const RepositoryId& id,
                                                                     wal::Lsn at) {
-  REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(RepositoryKey(id), at));
-  if (!row) return absl::NotFoundError("repository does not exist");
-  if (auto open = repositories_->Find(id)) return open;
-  REPOTXN_ASSIGN_OR_RETURN(const RepositoryRow decoded, DecodeRepositoryRow(row->value));
-  return repositories_->Get(id, decoded);
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<RepositoryRow> row, RowOf(id, at));
+  if (!row || row->is_removed()) return absl::NotFoundError("repository does not exist");
+  return repositories_->Get(id, *row);
 }
 
 absl::StatusOr<RepositoryInfo> StoreCore::Describe(const RepositoryId& id, wal::Lsn at) {
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(RepositoryKey(id), at));
   if (!row) return absl::NotFoundError("repository does not exist");
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryRow decoded, DecodeRepositoryRow(row->value));
-  return RepositoryInfo{id, decoded.path, decoded.format, row->version};
+  if (decoded.is_removed()) return absl::NotFoundError("repository does not exist");
+  return RepositoryInfo{id, decoded.path, decoded.format, row->version, decoded.partition};
+}
+
+absl::StatusOr<std::vector<RepositoryId>> StoreCore::AlternatesOf(const RepositoryId& id, wal::Lsn at) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(AlternatesKey(id), at));
+  if (!row) return std::vector<RepositoryId>();
+  return DecodeIds(row->value);
 }
 
 absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
@@ -37,6 +49,12 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
   if (row && row->repository) {
     REPOTXN_ASSIGN_OR_RETURN(live, StateOf(*row->repository, at));
   }
+  const ObjectFormat format = live != nullptr ? live->format() : format_if_absent;
+  return StageObjectsOf(id, std::move(live), format);
+}
+
+absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjectsOf(
+    const TransactionId& id, std::shared_ptr<RepositoryState> live, ObjectFormat format) {
   StagedObjects::Context context;
   context.fs = fs_;
   context.payloads = payloads_.get();
@@ -44,7 +62,6 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
   context.registry = registry_.get();
   context.clock = environment_.clock;
   context.lock_descriptor = lock_descriptor();
-  const ObjectFormat format = live != nullptr ? live->format() : format_if_absent;
   return StagedObjects::Create(context, id, std::move(live), format);
 }
 

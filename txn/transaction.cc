@@ -10,51 +10,13 @@
 #include "storage/status_macros.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
+#include "txn/transaction_internal.h"
 
 namespace repotxn::txn {
 namespace {
 
 // Content that a transaction may give to one file, in bytes: it waits in memory until it is materialized.
 constexpr int64_t kFileBytesMax = 64 << 20;
-
-// A call of the owner: while it lasts nobody takes its snapshot away.
-class ActiveCall {
- public:
-  explicit ActiveCall(StagedChanges* changes)
-      : changes_(changes),
-        entered_(changes->has_ended ? absl::FailedPreconditionError("transaction has ended")
-                                    : changes->life->EnterCall()) {}
-  ~ActiveCall() {
-    if (entered_.ok() && changes_->life->LeaveCall(changes_->core->clock()->Monotonic())) {
-      changes_->core->LetGo(changes_->life.get());
-    }
-  }
-  ActiveCall(const ActiveCall&) = delete;
-  ActiveCall& operator=(const ActiveCall&) = delete;
-
-  const absl::Status& CheckOpen() const { return entered_; }
-  absl::Status CheckWritable() const {
-    REPOTXN_RETURN_IF_ERROR(entered_);
-    return changes_->access == Access::kReadOnly
-               ? absl::PermissionDeniedError("write in a read-only transaction")
-               : absl::OkStatus();
-  }
-
- private:
-  StagedChanges* const changes_;
-  const absl::Status entered_;
-};
-
-// The repository as this transaction has it, opened on first use.
-absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const RepositoryId& id) {
-  const auto it = changes->repositories.find(id);
-  if (it != changes->repositories.end()) return &it->second;
-  REPOTXN_ASSIGN_OR_RETURN(auto live, changes->core->StateOf(id, changes->snapshot_lsn));
-  StagedRepository& repository = changes->repositories[id];
-  repository.id = id;
-  repository.live = std::move(live);
-  return &repository;
-}
 
 // A ref in the snapshot, declared as read.
 absl::StatusOr<refs::RefValue> ReadSnapshotRef(StagedChanges* changes, const StagedRepository& repository,
@@ -111,20 +73,11 @@ class TransactionView final : public refs::ExistingRefs {
   const wal::Lsn at_;
 };
 
-// The objects that a transaction may name: the repository's, behind what it staged. Null: only the empty tree exists.
-absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> ObjectsOf(const StagedRepository& repository) {
-  std::shared_ptr<objects::ObjectLookup> live;
-  if (repository.live != nullptr) {
-    REPOTXN_ASSIGN_OR_RETURN(live, repository.live->Objects());
-  }
-  return repository.objects == nullptr ? live : repository.objects->Lookup(std::move(live));
-}
-
 // The value to stage for a ref: checked to exist, and peeled when it is an annotated tag.
-absl::StatusOr<refs::RefValue> CheckTip(const StagedRepository& repository, const refs::RefName& name,
-                                        const refs::RefValue& value) {
+absl::StatusOr<refs::RefValue> CheckTip(StagedChanges* changes, const StagedRepository& repository,
+                                        const refs::RefName& name, const refs::RefValue& value) {
   if (!value.is_object()) return value;
-  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(repository));
+  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(changes, repository));
   if (objects == nullptr) {
     return absl::FailedPreconditionError(objects::TipFaultReason(objects::TipFaultKind::kMissing));
   }
@@ -149,10 +102,6 @@ absl::StatusOr<FileState> ReadStagedFile(StagedChanges* changes, const StagedRep
   return repository.live->ReadFile(path, changes->snapshot_lsn);
 }
 
-void StageParents(const RepositoryPath& path, StagedChanges* changes) {
-  for (const std::string& ancestor : path.Ancestors()) changes->groups.insert(ancestor);
-}
-
 }  // namespace
 
 Transaction::Transaction(std::unique_ptr<StagedChanges> changes) : changes_(std::move(changes)) {}
@@ -173,79 +122,13 @@ absl::Status Transaction::Extend() {
 absl::StatusOr<RepositoryId> Transaction::OpenRepository(const RepositoryPath& path) {
   const ActiveCall call(changes_.get());
   REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
-  const auto created = changes_->created_paths.find(path.text());
-  if (created != changes_->created_paths.end()) return created->second;
-  changes_->reads.repository_paths.push_back(path.text());
-  REPOTXN_ASSIGN_OR_RETURN(const auto row,
-                           changes_->core->LookUpPath(path.text(), changes_->snapshot_lsn));
+  if (changes_->paths.count(path.text()) == 0) {
+    changes_->reads.repository_paths.push_back(path.text());
+  }
+  REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(*changes_, path.text()));
   if (!row || !row->repository) return absl::NotFoundError("repository does not exist");
   REPOTXN_RETURN_IF_ERROR(Touch(changes_.get(), *row->repository).status());
   return *row->repository;
-}
-
-absl::StatusOr<RepositoryInfo> Transaction::Describe(const RepositoryId& id) {
-  const ActiveCall call(changes_.get());
-  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
-  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
-  if (repository->created) {
-    return RepositoryInfo{id, repository->created->path, repository->created->format, wal::Lsn()};
-  }
-  REPOTXN_ASSIGN_OR_RETURN(RepositoryInfo info,
-                           changes_->core->Describe(id, changes_->snapshot_lsn));
-  changes_->reads.repository_paths.push_back(info.path);
-  return info;
-}
-
-absl::Status Transaction::EnsureGroup(absl::string_view text) {
-  const ActiveCall call(changes_.get());
-  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
-  REPOTXN_ASSIGN_OR_RETURN(const RepositoryPath path, RepositoryPath::Parse(text));
-  std::vector<std::string> groups = path.Ancestors();
-  groups.push_back(path.text());
-  for (const std::string& group : groups) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto row,
-                             changes_->core->LookUpPath(group, changes_->snapshot_lsn));
-    if ((row && row->repository) || changes_->created_paths.count(group) > 0) {
-      return absl::AlreadyExistsError("a repository stands at a path of the group");
-    }
-  }
-  changes_->groups.insert(groups.begin(), groups.end());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<RepositoryId> Transaction::CreateRepository(const RepositoryPath& path,
-                                                           const CreateOptions& options) {
-  const ActiveCall call(changes_.get());
-  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
-  const auto head = refs::RefName::Parse(options.head_target);
-  if (!head.ok() || head->IsHead()) return absl::InvalidArgumentError("malformed target of HEAD");
-  for (const std::string& ancestor : path.Ancestors()) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto row,
-                             changes_->core->LookUpPath(ancestor, changes_->snapshot_lsn));
-    if ((row && row->repository) || changes_->created_paths.count(ancestor) > 0) {
-      return absl::AlreadyExistsError("a repository stands at an ancestor of the path");
-    }
-  }
-  REPOTXN_ASSIGN_OR_RETURN(const auto row,
-                           changes_->core->LookUpPath(path.text(), changes_->snapshot_lsn));
-  if (row || changes_->created_paths.count(path.text()) > 0 ||
-      changes_->groups.count(path.text()) > 0) {
-    return absl::AlreadyExistsError("path is taken");
-  }
-  wal::CreateRepository created;
-  created.id = storage::NewId<RepositoryId>(*changes_->core->random());
-  created.path = path.text();
-  do {
-    created.partition = storage::NextUint64(*changes_->core->random());
-  } while (created.partition == wal::kNameSpacePartition);
-  created.format = options.format;
-  created.head_target = options.head_target;
-  StageParents(path, changes_.get());
-  changes_->created_paths.emplace(path.text(), created.id);
-  StagedRepository& repository = changes_->repositories[created.id];
-  repository.id = created.id;
-  repository.created = created;
-  return created.id;
 }
 
 absl::StatusOr<refs::RefValue> Transaction::ReadRef(const RepositoryId& id, const refs::RefName& name) {
@@ -311,7 +194,7 @@ absl::Status Transaction::UpdateRef(const RepositoryId& id, const refs::RefUpdat
     target = std::move(resolved.name);
   }
   refs::RefUpdate checked = update;
-  REPOTXN_ASSIGN_OR_RETURN(checked.value, CheckTip(*repository, target, update.value));
+  REPOTXN_ASSIGN_OR_RETURN(checked.value, CheckTip(changes_.get(), *repository, target, update.value));
   TransactionView view(repository, changes_->snapshot_lsn);
   if (!update.value.is_absent() && !target.IsHead()) {
     REPOTXN_ASSIGN_OR_RETURN(const bool exists, view.Exists(target.view()));
@@ -440,11 +323,19 @@ absl::StatusOr<std::vector<std::string>> Transaction::ListDirectory(const Reposi
   return std::vector<std::string>(names.begin(), names.end());
 }
 
+absl::Status Transaction::ReadWholeRepository(const RepositoryId& id) {
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
+  REPOTXN_RETURN_IF_ERROR(Touch(changes_.get(), id).status());
+  changes_->reads.whole_repositories.push_back(id);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Transaction::ObjectExists(const RepositoryId& id, const ObjectId& oid) {
   const ActiveCall call(changes_.get());
   REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
-  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(*repository));
+  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(changes_.get(), *repository));
   return objects != nullptr ? objects->Exists(oid) : absl::StatusOr<bool>(false);
 }
 

@@ -67,12 +67,38 @@ struct RepositoryInfo {
   std::string path;
   ObjectFormat format = ObjectFormat::kSha1;
   wal::Lsn version;  // LSN of the row's last change
+  uint64_t partition = 0;
 };
 
 struct CreateOptions {
   ObjectFormat format = ObjectFormat::kSha1;
   std::string head_target = "refs/heads/main";
 };
+
+struct ForkOptions {
+  // Refs that the fork begins with: those whose names begin with one of these. HEAD comes along if it is symbolic.
+  std::vector<std::string> ref_prefixes = {"refs/heads/", "refs/tags/"};
+};
+
+// One name in a group: a repository, or (no id) a group.
+struct GroupEntry {
+  std::string name;
+  std::optional<RepositoryId> repository;
+  friend bool operator==(const GroupEntry&, const GroupEntry&) = default;
+};
+
+// Where a key lives: in the store, in a partition, or in a repository (and then it goes when the repository is purged,
+// cannot be reached while it is removed, and meets its deletion).
+struct KeySpace {
+  uint64_t partition = 0;
+  std::optional<RepositoryId> repository;
+
+  static KeySpace OfStore() { return {}; }
+  static KeySpace OfPartition(uint64_t partition) { return {partition, std::nullopt}; }
+  static KeySpace OfRepository(const RepositoryId& id) { return {0, id}; }
+};
+inline constexpr size_t kKeyBytesMax = 1 << 10;
+inline constexpr size_t kValueBytesMax = 1 << 20;
 
 class Transaction {
  public:
@@ -97,8 +123,43 @@ class Transaction {
   // Strict: kAlreadyExists when the path is a repository or a group, or a repository stands at one of its ancestors.
   // Missing ancestors become groups. The id is drawn here.
   absl::StatusOr<RepositoryId> CreateRepository(const RepositoryPath& path, const CreateOptions& options);
+  // Idempotent: the repository at `path`, made when there is none. Whoever loses a race gets the winner's in a replay.
+  absl::StatusOr<RepositoryId> EnsureRepository(const RepositoryPath& path, const CreateOptions& options);
+  // Takes constant time; the path is free at once. The repository can be brought back until the undelete time has
+  // passed (StoreOptions::undelete_retention), then it is purged.
+  // kFailedPrecondition: live repositories borrow objects from it, or this transaction created it.
+  absl::Status DeleteRepository(const RepositoryId& id);
+  // kAlreadyExists: as CreateRepository(). Nothing is copied; open readers are not disturbed.
+  absl::Status MoveRepository(const RepositoryId& id, const RepositoryPath& to);
+  // kNotFound: no repository with this id was deleted, or it was purged. kFailedPrecondition: one that it borrowed from
+  // is gone. kAlreadyExists: `path` is taken.
+  absl::Status UndeleteRepository(const RepositoryId& id, const RepositoryPath& path);
+
   // Makes `path` and its missing ancestors groups. kAlreadyExists when one of them is a repository.
   absl::Status EnsureGroup(absl::string_view path);
+  // kFailedPrecondition while anything lives below.
+  absl::Status RemoveGroup(absl::string_view path);
+  // What is directly below a group ("" is the top), by name.
+  absl::StatusOr<std::vector<GroupEntry>> ListGroup(absl::string_view path);
+
+  // Alternates. `member` borrows the objects of `pool`, which may borrow itself; a chain has at most 4 links.
+  // kAlreadyExists: it does already. kFailedPrecondition: a circle, a chain too long, other object formats.
+  absl::Status LinkAlternate(const RepositoryId& member, const RepositoryId& pool);
+  // First copies into `member` every object of the pool that an object of the member names, directly or not, whatever it
+  // takes (Git children run); then the link is gone. Conflicts with whatever adds objects or refs to the member meanwhile.
+  // kNotFound: no such link. kDataLoss: an object that is named exists nowhere.
+  absl::Status UnlinkAlternate(const RepositoryId& member, const RepositoryId& pool);
+  // Repositories that `id` borrows from directly, in order; and that borrow from it directly.
+  absl::StatusOr<std::vector<RepositoryId>> Alternates(const RepositoryId& id);
+  absl::StatusOr<std::vector<RepositoryId>> Members(const RepositoryId& pool);
+  // A new repository in the partition of `source` that borrows its objects and begins with its refs at the snapshot
+  // (they are no declared reads: later pushes to the source do not abort the fork). The cost does not depend on the
+  // number of objects. Errors: as CreateRepository() and LinkAlternate().
+  absl::StatusOr<RepositoryId> ForkRepository(const RepositoryId& source, const RepositoryPath& path,
+                                              const ForkOptions& options);
+  // A new repository in the partition of `member` that has all its objects and no refs, and from which `member` borrows from now on.
+  // Reads every pack once (digests), copies none: files are linked. Loose objects are packed.
+  absl::StatusOr<RepositoryId> CreatePool(const RepositoryId& member, const RepositoryPath& path);
 
   // Refs. Full names. A read of a symbolic ref (also a dangling one) gives its own value, unresolved; absent refs are
   // RefValue::Absent(), not an error.
@@ -120,6 +181,21 @@ class Transaction {
   absl::Status RemoveDirectory(const RepositoryId& id, absl::string_view path);
   // Names in a directory ("" is the repository itself; HEAD, refs/, objects/ and packed-refs are not listed).
   absl::StatusOr<std::vector<std::string>> ListDirectory(const RepositoryId& id, absl::string_view path);
+
+  // Key space: rows of the embedder's own, up to kKeyBytesMax and kValueBytesMax. Puts and deletes are blind: they meet
+  // reads of the key, not one another. kNotFound: the repository of the space is absent.
+  absl::StatusOr<std::optional<std::string>> GetKey(const KeySpace& space, absl::string_view key);
+  absl::Status PutKey(const KeySpace& space, absl::string_view key, absl::string_view value);
+  absl::Status DeleteKey(const KeySpace& space, absl::string_view key);
+  // At most `limit` rows with keys in [first, end), in order; an empty `end` is no bound. Protected against phantoms as
+  // far as it looked, also when it found nothing.
+  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ScanKeys(const KeySpace& space,
+                                                                           absl::string_view first,
+                                                                           absl::string_view end, int limit);
+
+  // Declares everything in the repository as read: refs, files, keys and objects that are added. For whoever lets a
+  // program read it and cannot say what.
+  absl::Status ReadWholeRepository(const RepositoryId& id);
 
   // Objects. Existence of an object is a dependency checked again at commit; absence is a hint.
   absl::StatusOr<bool> ObjectExists(const RepositoryId& id, const ObjectId& oid);
@@ -159,6 +235,12 @@ class Transaction {
   friend class StoreCore;
   explicit Transaction(std::unique_ptr<StagedChanges> changes);
   absl::Status RunOnceErased(absl::string_view step, absl::FunctionRef<std::any()> action, std::any* result);
+  absl::StatusOr<RepositoryId> CreateIn(const RepositoryPath& path, const CreateOptions& options,
+                                        uint64_t partition);
+  absl::StatusOr<std::vector<RepositoryId>> MembersOf(const RepositoryId& pool);
+  // Longest chain of links that ends in `id`.
+  absl::StatusOr<int> DepthAbove(const RepositoryId& id, int limit);
+  absl::Status BringInBorrowedObjects(const RepositoryId& member, const RepositoryId& pool);
   std::unique_ptr<StagedChanges> changes_;
 };
 

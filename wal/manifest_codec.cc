@@ -44,6 +44,13 @@ void Encode(const PackedRef& ref, pb::PackedRef* out) {
   out->set_peeled(ref.peeled);
 }
 
+void Encode(const RowFacts& facts, pb::RowFacts* out) {
+  out->set_partition(facts.partition);
+  out->set_format(static_cast<uint32_t>(facts.format));
+  for (const RepositoryId& id : facts.alternates) out->add_alternates(IdBytes(id));
+  out->set_removed_at_ns(facts.removed_at_ns);
+}
+
 struct OperationEncoder {
   pb::Operation* out;
 
@@ -56,9 +63,17 @@ struct OperationEncoder {
     to->set_head_target(op.head_target);
   }
   void operator()(const RemoveRepository& op) const {
-    out->mutable_remove_repository()->set_id(IdBytes(op.id));
+    pb::RemoveRepository* const to = out->mutable_remove_repository();
+    EncodePath(op, to);
+    Encode(op.facts, to->mutable_facts());
+    to->set_purge(op.purge);
   }
-  void operator()(const SetPath& op) const { EncodePath(op, out->mutable_set_path()); }
+  void operator()(const SetPath& op) const {
+    pb::SetPath* const to = out->mutable_set_path();
+    EncodePath(op, to);
+    to->set_old_path(op.old_path);
+    Encode(op.facts, to->mutable_facts());
+  }
   void operator()(const EnsureGroup& op) const { out->mutable_ensure_group()->set_path(op.path); }
   void operator()(const RemoveGroup& op) const { out->mutable_remove_group()->set_path(op.path); }
   void operator()(const PutFile& op) const {
@@ -120,6 +135,7 @@ struct OperationEncoder {
   static void EncodeLink(const Op& op, Message* to) {
     to->set_member(IdBytes(op.member));
     to->set_pool(IdBytes(op.pool));
+    for (const RepositoryId& id : op.alternates) to->add_alternates(IdBytes(id));
   }
 };
 
@@ -191,9 +207,26 @@ bool DecodePath(Message* from, Op* op) {
   op->path = std::move(*from->mutable_path());
   return Decode(from->id(), &op->id);
 }
+template <typename Message>
+bool DecodeAlternates(const Message& from, std::vector<RepositoryId>* ids) {
+  ids->resize(static_cast<size_t>(from.alternates_size()));
+  for (int i = 0; i < from.alternates_size(); ++i) {
+    if (!Decode(from.alternates(i), &(*ids)[static_cast<size_t>(i)])) return false;
+  }
+  return true;
+}
+template <typename Message>
+bool DecodeFacts(const Message& from, RowFacts* facts) {
+  if (!from.has_facts() || (from.facts().format() != 1 && from.facts().format() != 2)) return false;
+  facts->partition = from.facts().partition();
+  facts->format = static_cast<ObjectFormat>(from.facts().format());
+  facts->removed_at_ns = from.facts().removed_at_ns();
+  return DecodeAlternates(from.facts(), &facts->alternates);
+}
 template <typename Op, typename Message>
 bool DecodeLink(const Message& from, Op* op) {
-  return Decode(from.member(), &op->member) && Decode(from.pool(), &op->pool);
+  return Decode(from.member(), &op->member) && Decode(from.pool(), &op->pool) &&
+         DecodeAlternates(from, &op->alternates);
 }
 
 bool DecodeOp(pb::CreateRepository* from, CreateRepository* op) {
@@ -204,9 +237,13 @@ bool DecodeOp(pb::CreateRepository* from, CreateRepository* op) {
   return DecodePath(from, op);
 }
 bool DecodeOp(pb::RemoveRepository* from, RemoveRepository* op) {
-  return Decode(from->id(), &op->id);
+  op->purge = from->purge();
+  return DecodePath(from, op) && DecodeFacts(*from, &op->facts);
 }
-bool DecodeOp(pb::SetPath* from, SetPath* op) { return DecodePath(from, op); }
+bool DecodeOp(pb::SetPath* from, SetPath* op) {
+  op->old_path = std::move(*from->mutable_old_path());
+  return DecodePath(from, op) && DecodeFacts(*from, &op->facts);
+}
 bool DecodeOp(pb::EnsureGroup* from, EnsureGroup* op) {
   op->path = std::move(*from->mutable_path());
   return true;

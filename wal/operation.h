@@ -53,14 +53,29 @@ struct CreateRepository {
   std::string head_target;        // refs/heads/main
   friend bool operator==(const CreateRepository&, const CreateRepository&) = default;
 };
+// Facts of a repository's row travel with what changes it, so that an entry is applied without reading the row.
+struct RowFacts {
+  PartitionId partition = 0;
+  ObjectFormat format = ObjectFormat::kSha1;
+  std::vector<RepositoryId> alternates = {};  // repositories that it borrows from, in the order of its alternates file
+  int64_t removed_at_ns = 0;                  // since 1970; 0: it is not removed
+  friend bool operator==(const RowFacts&, const RowFacts&) = default;
+};
+// Frees the path and hides the repository; its directory and its row stay for as long as it may be brought back.
+// `purge`: it was removed before, and now goes for good.
 struct RemoveRepository {
   RepositoryId id;
+  std::string path = "";          // that it has; of a purge: that it had
+  RowFacts facts = {};
+  bool purge = false;
   friend bool operator==(const RemoveRepository&, const RemoveRepository&) = default;
 };
-// Moves a repository's path; its directory does not move.
+// Moves a repository's path, or brings a removed one back (`old_path` is empty); its directory does not move.
 struct SetPath {
   RepositoryId id;
   std::string path;
+  std::string old_path = "";
+  RowFacts facts = {};
   friend bool operator==(const SetPath&, const SetPath&) = default;
 };
 struct EnsureGroup {
@@ -125,12 +140,15 @@ struct ReplaceDerived {
   FileContent content;
   friend bool operator==(const ReplaceDerived&, const ReplaceDerived&) = default;
 };
+// `alternates`: everything that the member borrows from afterwards, in the order of its alternates file.
 struct LinkAlternate {
   RepositoryId member, pool;
+  std::vector<RepositoryId> alternates = {};
   friend bool operator==(const LinkAlternate&, const LinkAlternate&) = default;
 };
 struct UnlinkAlternate {
   RepositoryId member, pool;
+  std::vector<RepositoryId> alternates = {};
   friend bool operator==(const UnlinkAlternate&, const UnlinkAlternate&) = default;
 };
 struct PutKey {

@@ -114,7 +114,7 @@ class ScenarioTransaction {
     const RepositoryId other = ScenarioId(a.empty() ? '-' : a[0]);
     if (verb == "create") operations_.push_back(wal::CreateRepository{id, a, 7, {}, ""});
     else if (verb == "delete") operations_.push_back(wal::RemoveRepository{id});
-    else if (verb == "move") operations_.push_back(wal::SetPath{id, a});
+    else if (verb == "move") operations_.push_back(wal::SetPath{id, a, "elsewhere"});
     else if (verb == "group") operations_.push_back(wal::EnsureGroup{a});
     else if (verb == "remove-group") operations_.push_back(wal::RemoveGroup{a});
     else if (verb == "look-up") reads_.repository_paths.push_back(a);

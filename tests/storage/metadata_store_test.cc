@@ -2,9 +2,11 @@
 // failing disk.
 #include "storage/metadata_store.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "storage/posix_file_system.h"
 #include "tests/support/fault_file_system.h"
 #include "tests/support/memory_file_system.h"
+#include "tests/support/notification.h"
 #include "tests/support/seeded_random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_directory.h"
@@ -318,6 +321,37 @@ TEST_F(MetadataStoreFault, EveryFailedCallWhileOpeningIsReported) {
     ASSERT_OK_AND_ASSIGN(const auto store, MetadataStore::Open(&fs, Meta()));
     EXPECT_THAT(store->Get("a"), IsOkAndHolds("1"));
   }
+}
+
+TEST(MetadataStore, ClosesOnceTheCallsUnderWayHaveEndedAndRefusesLaterOnes) {
+  MemoryFileSystem fs;
+  ASSERT_OK_AND_ASSIGN(const auto store, MetadataStore::Open(&fs, Meta()));
+  ASSERT_OK(store->Write(PutOf("a", "1"), MetadataSync::kUnsynced));
+  repotxn::testing::Notification inside, may_leave;
+  std::thread reader([&] {
+    EXPECT_OK(store->Scan("", "", [&](absl::string_view, absl::string_view) {
+      inside.Notify();
+      may_leave.WaitForNotification();
+      return true;
+    }));
+  });
+  inside.WaitForNotification();
+  std::atomic<bool> is_closed{false};
+  std::thread closer([&] {
+    EXPECT_OK(store->Close());
+    is_closed = true;
+  });
+  // Refused from the moment at which closing began, which is before it ended.
+  while (store->Get("a").ok()) {
+  }
+  EXPECT_FALSE(is_closed);
+  may_leave.Notify();
+  reader.join();
+  closer.join();
+  EXPECT_THAT(store->Get("a"), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(store->Sync(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(store->Write(PutOf("a", "2"), MetadataSync::kSynced), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(AllOf(*store), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST(MetadataStore, DamageInATableIsDataLoss) {

@@ -27,14 +27,8 @@ wal::PutFile Put(const std::string& path) { return wal::PutFile{SomeId(), path, 
 // Hand-made manifests, judged as recovery does before the first effect of an entry.
 TEST(ValidateManifestTest, RefusesOperationsThatAreSpecifiedAndNotAppliedYet) {
   const wal::Operation operations[] = {
-      wal::RemoveRepository{SomeId()},
-      wal::RemoveGroup{"g"},
       wal::RemovePack{SomeId(), "pack-" + std::string(40, 'a')},
       wal::ReplaceDerived{SomeId(), "objects/info/commit-graph", true, {}},
-      wal::LinkAlternate{SomeId(), SomeId()},
-      wal::UnlinkAlternate{SomeId(), SomeId()},
-      wal::PutKey{1, "k", "v"},
-      wal::DeleteKey{1, "k"},
   };
   for (const wal::Operation& operation : operations) {
     EXPECT_THAT(ValidateManifest(With(operation)), StatusIs(StatusCode::kUnimplemented)) << operation.index();
@@ -61,6 +55,35 @@ TEST(ValidateManifestTest, RefusesPathsAndNamesThatNoApiWouldHaveTaken) {
   wal::PutFile setuid = Put("hooks/x");
   setuid.mode = 04755;
   EXPECT_THAT(ValidateManifest(With(setuid)), StatusIs(StatusCode::kDataLoss));
+}
+
+TEST(ValidateManifestTest, RefusesFactsOfARepositoryThatCannotBe) {
+  const RepositoryId other = *RepositoryId::FromHex("ffffffffffffffffffffffffffffffff");
+  const wal::RowFacts facts{7, ObjectFormat::kSha1, {other}, 0};
+  EXPECT_THAT(ValidateManifest(With(wal::RemoveRepository{SomeId(), "a", facts, false})), IsOk());
+  EXPECT_THAT(ValidateManifest(With(wal::SetPath{SomeId(), "b", "a", facts})), IsOk());
+  EXPECT_THAT(ValidateManifest(With(wal::LinkAlternate{SomeId(), other, {other}})), IsOk());
+  EXPECT_THAT(ValidateManifest(With(wal::UnlinkAlternate{SomeId(), other, {}})), IsOk());
+  EXPECT_THAT(ValidateManifest(With(wal::PutKey{0, "pk", ""})), IsOk());
+  const wal::Operation malformed[] = {
+      wal::RemoveRepository{SomeId(), "../a", facts, false},
+      wal::RemoveRepository{SomeId(), "a", facts, true},  // purged, and never removed
+      wal::RemoveRepository{SomeId(), "a", {0, ObjectFormat::kSha1, {}, 0}, false},
+      wal::RemoveRepository{SomeId(), "a", {7, ObjectFormat::kSha1, {SomeId()}, 0}, false},
+      wal::RemoveRepository{SomeId(), "a", {7, ObjectFormat::kSha1, {other, other}, 0}, false},
+      wal::SetPath{SomeId(), "b", "", facts},  // brought back, and never removed
+      wal::SetPath{SomeId(), "b", "a", {7, ObjectFormat::kSha1, {}, 5}},
+      wal::SetPath{SomeId(), "b", "-a", facts},
+      wal::RemoveGroup{"a//b"},
+      wal::LinkAlternate{SomeId(), SomeId(), {SomeId()}},
+      wal::LinkAlternate{SomeId(), other, {}},
+      wal::UnlinkAlternate{SomeId(), other, {other}},
+      wal::PutKey{0, "", "x"},
+      wal::DeleteKey{0, "p"},
+  };
+  for (const wal::Operation& operation : malformed) {
+    EXPECT_THAT(ValidateManifest(With(operation)), StatusIs(StatusCode::kDataLoss)) << operation.index();
+  }
 }
 
 TEST(ValidateManifestTest, RefusesANoteAndFileOperationsThatDisagree) {
@@ -110,7 +133,7 @@ TEST(OpeningAStoreTest, RefusesAnEntryOfALaterVersionBeforeItsFirstEffect) {
   ASSERT_THAT(world.store().Close(), IsOk());
   world.Drop();
   wal::Manifest later = With(wal::PutFile{id, "info/x", 0644, {"x", {}}});
-  later.operations.push_back(wal::LinkAlternate{id, SomeId()});
+  later.operations.push_back(wal::ReplaceDerived{id, "objects/info/commit-graph", true, {}});
   ASSERT_THAT(AppendByHand(world, later), IsOk());
   const std::string before = world.fs().DumpTree(txn::layout::Repositories());
 

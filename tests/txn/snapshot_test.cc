@@ -75,6 +75,18 @@ class SnapshotTest : public ::testing::Test {
   storage::StorePath directory_;
 };
 
+TEST_F(SnapshotTest, IsGivenUpWhenNobodyHasUsedItForAWhileSoThatItHoldsNothingInUse) {
+  ASSERT_TRUE(Set("refs/heads/main", 1).committed());
+  auto held = Snapshot();
+  const wal::Lsn shown = held->lsn();
+  held.reset();
+  ASSERT_TRUE(Set("refs/heads/main", 2).committed());
+  EXPECT_EQ(store_->Metrics().oldest_snapshot_lsn, shown.value());
+  for (int round = 0; round < 30; ++round) ASSERT_THAT(store_->RunBackgroundWork(), IsOk());
+  EXPECT_EQ(store_->Metrics().snapshots_live, 0);
+  EXPECT_EQ(store_->Metrics().oldest_snapshot_lsn, store_->committed_lsn().value());
+}
+
 // A13 (d), A14
 TEST_F(SnapshotTest, ShowsStockGitExactlyOneCommittedState) {
   const CommitResult first = Set("refs/heads/main", 1);

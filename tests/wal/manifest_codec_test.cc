@@ -25,8 +25,8 @@ Manifest FullManifest() {
   m.created_at = absl::FromUnixNanos(1'700'000'000'123'456'789);
   m.operations = {
       CreateRepository{r, "a/b", 5, ObjectFormat::kSha256, "refs/heads/main"},
-      RemoveRepository{q},
-      SetPath{r, "c"},
+      RemoveRepository{q, "d/e", {7, ObjectFormat::kSha256, {r}, 99}, true},
+      SetPath{r, "c", "b", {8, ObjectFormat::kSha1, {q}}},
       EnsureGroup{"a"},
       RemoveGroup{"z"},
       PutFile{r, "description", 0644, FileContent{std::string("x\0y", 3), {}}},
@@ -40,7 +40,7 @@ Manifest FullManifest() {
       RemovePack{r, "pack-01"},
       ReplaceDerived{r, "objects/info/commit-graph", false, FileContent{"", Payload(4, 9)}},
       ReplaceDerived{r, "objects/pack/multi-pack-index", true, FileContent{}},
-      LinkAlternate{r, q},
+      LinkAlternate{r, q, {q}},
       UnlinkAlternate{r, q},
       PutKey{0, "k", "v"},
       DeleteKey{9, ""},

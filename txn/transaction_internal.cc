@@ -1,0 +1,106 @@
+#include "txn/transaction_internal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/status_macros.h"
+#include "txn/layout.h"
+#include "txn/store_core.h"
+
+namespace repotxn::txn {
+
+ActiveCall::ActiveCall(StagedChanges* changes)
+    : changes_(changes),
+      entered_(changes->has_ended ? absl::FailedPreconditionError("transaction has ended")
+                                  : changes->life->EnterCall()) {}
+
+ActiveCall::~ActiveCall() {
+  if (entered_.ok() && changes_->life->LeaveCall(changes_->core->clock()->Monotonic())) {
+    changes_->core->LetGo(changes_->life.get());
+  }
+}
+
+absl::Status ActiveCall::CheckWritable() const {
+  REPOTXN_RETURN_IF_ERROR(entered_);
+  return changes_->access == Access::kReadOnly
+             ? absl::PermissionDeniedError("write in a read-only transaction")
+             : absl::OkStatus();
+}
+
+absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const RepositoryId& id) {
+  const auto it = changes->repositories.find(id);
+  if (it != changes->repositories.end()) {
+    if (it->second.is_removed) return absl::NotFoundError("repository does not exist");
+    return &it->second;
+  }
+  REPOTXN_ASSIGN_OR_RETURN(auto live, changes->core->StateOf(id, changes->snapshot_lsn));
+  StagedRepository& repository = changes->repositories[id];
+  repository.id = id;
+  repository.live = std::move(live);
+  return &repository;
+}
+
+absl::StatusOr<std::optional<PathRow>> LookUp(const StagedChanges& changes, const std::string& path) {
+  const auto staged = changes.paths.find(path);
+  if (staged != changes.paths.end()) return staged->second;
+  return changes.core->LookUpPath(path, changes.snapshot_lsn);
+}
+
+absl::Status CheckPathIsFree(const StagedChanges& changes, const RepositoryPath& path) {
+  for (const std::string& ancestor : path.Ancestors()) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(changes, ancestor));
+    if (row && row->repository) {
+      return absl::AlreadyExistsError("a repository stands at an ancestor of the path");
+    }
+  }
+  REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(changes, path.text()));
+  return row ? absl::AlreadyExistsError("path is taken") : absl::OkStatus();
+}
+
+void StagePath(const RepositoryPath& path, const RepositoryId& id, StagedChanges* changes) {
+  for (const std::string& ancestor : path.Ancestors()) {
+    changes->groups.insert(ancestor);
+    changes->removed_groups.erase(ancestor);
+    changes->paths[ancestor] = PathRow{};
+  }
+  changes->paths[path.text()] = PathRow{id};
+}
+
+absl::StatusOr<std::vector<RepositoryId>> AlternatesOf(const StagedChanges& changes,
+                                                       const StagedRepository& repository) {
+  if (repository.alternates) return *repository.alternates;
+  if (repository.live == nullptr) return std::vector<RepositoryId>();
+  return changes.core->AlternatesOf(repository.id, changes.snapshot_lsn);
+}
+
+absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> ObjectsOf(StagedChanges* changes,
+                                                                 const StagedRepository& repository) {
+  std::shared_ptr<objects::ObjectLookup> live;
+  if (!repository.alternates) {
+    if (repository.live != nullptr) {
+      REPOTXN_ASSIGN_OR_RETURN(live, repository.live->Objects());
+    }
+  } else {
+    // Its alternates file says something else until the commit: its own objects in front of each pool's.
+    objects::ObjectLookup::Options options;
+    options.format = repository.format();
+    const auto in_front = [&](const storage::StorePath& directory) {
+      live = objects::ObjectLookup::WithQuarantine(std::move(live), changes->core->file_system(),
+                                                   directory / "objects", options);
+    };
+    for (const RepositoryId& pool : *repository.alternates) {
+      REPOTXN_ASSIGN_OR_RETURN(const StagedRepository* borrowed, Touch(changes, pool));
+      REPOTXN_ASSIGN_OR_RETURN(auto theirs, ObjectsOf(changes, *borrowed));
+      if (live == nullptr) {
+        live = std::move(theirs);
+      } else if (borrowed->live != nullptr) {
+        in_front(borrowed->live->directory());
+      }
+    }
+    if (repository.live != nullptr) in_front(repository.live->directory());
+  }
+  for (const auto& more : repository.more_objects) live = more->Lookup(std::move(live));
+  return repository.objects == nullptr ? live : repository.objects->Lookup(std::move(live));
+}
+
+}  // namespace repotxn::txn
