@@ -12,13 +12,6 @@ using txn::CommitOutcome;
 using txn::CommitResult;
 using txn::Transaction;
 
-txn::StoreOptions SmallOptions() {
-  txn::StoreOptions options = World::Options();
-  options.segment_bytes = 64 << 10;
-  options.loose_refs_max = 3;
-  return options;
-}
-
 // Each case does one thing with a store and is crashed before every mutating call of it, in several ways. Whatever the
 // crash left must open, show all of the thing or nothing of it (all, once it was acknowledged), and converge.
 class CommitCrashTest : public ::testing::Test {
@@ -57,51 +50,6 @@ class CommitCrashTest : public ::testing::Test {
   }
   absl::Status Stage(Transaction& txn, absl::string_view branch, const refs::RefValue& value) {
     return txn.UpdateRef(id_, {.name = Branch(branch), .expected = {}, .value = value});
-  }
-
-  // What is wrong with what a crash left; empty when nothing.
-  static std::string Fault(CrashSweep::Image& image, const std::string& before, const std::string& after,
-                           const TransactionId& id) {
-    World world(7);
-    world.owned_fs() = std::move(image.fs);
-    if (absl::Status opened = world.Open(SmallOptions()); !opened.ok()) {
-      return absl::StrCat("does not open: ", opened.ToString());
-    }
-    for (const storage::StorePath& directory : {txn::layout::Staging(), txn::layout::Snapshots()}) {
-      const auto left = world.fs().List(directory);
-      if (!left.ok() || !left->empty()) return absl::StrCat("leftovers in ", directory.text());
-    }
-    const std::string seen = Visible(world);
-    const bool is_after = seen == after;
-    if (!is_after && seen != before) return absl::StrCat("half there:\n", seen);
-    if (!is_after && image.is_acknowledged) return "acknowledged and lost";
-    if (!id.IsZero() && before != after) {
-      const CommitResult outcome = world.store().OutcomeOf(id);
-      if (outcome.committed() != is_after) return absl::StrCat("outcome ", CommitOutcomeName(outcome.outcome));
-      if (!is_after && outcome.outcome != CommitOutcome::kNotCommitted) return "outcome is not known";
-    }
-    if (absl::Status status = world.store().Materialize(); !status.ok()) return status.ToString();
-    const std::string disk = OnDisk(world);
-    // Once more, with nothing synced since: the same again.
-    world.CrashAndKeep({CrashSurvival::kRandom, 21, 0});
-    if (absl::Status opened = world.Open(SmallOptions()); !opened.ok()) return opened.ToString();
-    if (Visible(world) != seen) return "another state after a second crash";
-    if (absl::Status status = world.store().Close(); !status.ok()) return status.ToString();
-    if (OnDisk(world) != disk) return absl::StrCat("differs on disk:\n", disk, "\nand\n", OnDisk(world));
-    const auto payload = world.fs().List(txn::layout::Payload());
-    if (!payload.ok() || !payload->empty()) return "payload that belongs to nobody";
-    return "";
-  }
-  // The first fault among all images, or "".
-  static std::string FirstFault(CrashSweep& sweep, const std::string& before, const std::string& after,
-                                const TransactionId& id = {}) {
-    for (CrashSweep::Image& image : sweep.images()) {
-      const std::string when = image.when;
-      if (std::string fault = Fault(image, before, after, id); !fault.empty()) {
-        return absl::StrCat("crash before ", when, ": ", fault);
-      }
-    }
-    return "";
   }
 
   std::string SweepCommit() {

@@ -79,9 +79,34 @@ class CrashSweep {
   std::vector<Image> images_;
 };
 
+inline txn::StoreOptions SmallOptions() {
+  txn::StoreOptions options = World::Options();
+  options.segment_bytes = 64 << 10;
+  options.loose_refs_max = 3;
+  return options;
+}
+
 // Everything that a client can see of a store, as text.
 inline std::string Visible(World& world) {
   std::string text;
+  {
+    const auto transaction = world.Begin();
+    const auto keys = transaction->ScanKeys(txn::KeySpace::OfStore(), "", "", 1000);
+    if (!keys.ok()) return keys.status().ToString();
+    for (const auto& [key, value] : *keys) absl::StrAppend(&text, "key ", key, "=", value, "\n");
+    std::vector<std::string> groups = {""};
+    while (!groups.empty()) {
+      const std::string group = groups.back();
+      groups.pop_back();
+      const auto entries = transaction->ListGroup(group);
+      if (!entries.ok()) return entries.status().ToString();
+      for (const txn::GroupEntry& entry : *entries) {
+        if (entry.repository) continue;
+        groups.push_back(group.empty() ? entry.name : absl::StrCat(group, "/", entry.name));
+        absl::StrAppend(&text, "group ", groups.back(), "\n");
+      }
+    }
+  }
   const auto listed = world.store().ListRepositories("", "", 1000);
   if (!listed.ok()) return listed.status().ToString();
   for (const txn::RepositoryInfo& info : *listed) {
@@ -89,6 +114,13 @@ inline std::string Visible(World& world) {
     auto transaction = world.Begin();
     const auto head = transaction->ReadRef(info.id, refs::RefName::Head());
     absl::StrAppend(&text, "HEAD ", head.ok() ? head->ToString() : head.status().ToString(), "\n");
+    const auto alternates = transaction->Alternates(info.id);
+    const auto members = transaction->Members(info.id);
+    const auto keys = transaction->ScanKeys(txn::KeySpace::OfRepository(info.id), "", "", 1000);
+    if (!alternates.ok() || !members.ok() || !keys.ok()) return absl::StrCat(text, "rows cannot be read");
+    for (const RepositoryId& id : *alternates) absl::StrAppend(&text, "borrows ", id.ToHex(), "\n");
+    for (const RepositoryId& id : *members) absl::StrAppend(&text, "lends ", id.ToHex(), "\n");
+    for (const auto& [key, value] : *keys) absl::StrAppend(&text, "key ", key, "=", value, "\n");
     const auto refs = transaction->ListRefs(info.id, "");
     if (!refs.ok()) return absl::StrCat(text, refs.status().ToString());
     for (const auto& [name, value] : *refs) absl::StrAppend(&text, name.text(), " ", value.ToString(), "\n");
@@ -121,6 +153,51 @@ inline std::string OnDisk(World& world) {
     if (links != std::string::npos) line.erase(links, line.find(" xxh3 ") - links);
   }
   return absl::StrJoin(lines, "\n");
+}
+
+// What is wrong with what a crash left; empty when nothing.
+inline std::string Fault(CrashSweep::Image& image, const std::string& before, const std::string& after,
+                         const TransactionId& id) {
+  World world(7);
+  world.owned_fs() = std::move(image.fs);
+  if (absl::Status opened = world.Open(SmallOptions()); !opened.ok()) {
+    return absl::StrCat("does not open: ", opened.ToString());
+  }
+  for (const storage::StorePath& directory : {txn::layout::Staging(), txn::layout::Snapshots()}) {
+    const auto left = world.fs().List(directory);
+    if (!left.ok() || !left->empty()) return absl::StrCat("leftovers in ", directory.text());
+  }
+  const std::string seen = Visible(world);
+  const bool is_after = seen == after;
+  if (!is_after && seen != before) return absl::StrCat("half there:\n", seen);
+  if (!is_after && image.is_acknowledged) return "acknowledged and lost";
+  if (!id.IsZero() && before != after) {
+    const txn::CommitResult outcome = world.store().OutcomeOf(id);
+    if (outcome.committed() != is_after) return absl::StrCat("outcome ", txn::CommitOutcomeName(outcome.outcome));
+    if (!is_after && outcome.outcome != txn::CommitOutcome::kNotCommitted) return "outcome is not known";
+  }
+  if (absl::Status status = world.store().Materialize(); !status.ok()) return status.ToString();
+  const std::string disk = OnDisk(world);
+  // Once more, with nothing synced since: the same again.
+  world.CrashAndKeep({CrashSurvival::kRandom, 21, 0});
+  if (absl::Status opened = world.Open(SmallOptions()); !opened.ok()) return opened.ToString();
+  if (Visible(world) != seen) return "another state after a second crash";
+  if (absl::Status status = world.store().Close(); !status.ok()) return status.ToString();
+  if (OnDisk(world) != disk) return absl::StrCat("differs on disk:\n", disk, "\nand\n", OnDisk(world));
+  const auto payload = world.fs().List(txn::layout::Payload());
+  if (!payload.ok() || !payload->empty()) return "payload that belongs to nobody";
+  return "";
+}
+// The first fault among all images, or "".
+inline std::string FirstFault(CrashSweep& sweep, const std::string& before, const std::string& after,
+                              const TransactionId& id = {}) {
+  for (CrashSweep::Image& image : sweep.images()) {
+    const std::string when = image.when;
+    if (std::string fault = Fault(image, before, after, id); !fault.empty()) {
+      return absl::StrCat("crash before ", when, ": ", fault);
+    }
+  }
+  return "";
 }
 
 }  // namespace repotxn::testing
