@@ -202,7 +202,11 @@ absl::Status Transaction::UpdateRef(const RepositoryId& id, const refs::RefUpdat
       REPOTXN_ASSIGN_OR_RETURN(
           const auto conflict,
           refs::FindDirectoryFileConflict(absl::MakeConstSpan(&target, 1), {}, view));
-      if (conflict) return refs::DirectoryFileError(*conflict);
+      if (conflict) {
+        // Whoever goes on without this ref relies on what stood in its way.
+        changes_->reads.refs.push_back({id, conflict->blocked_by});
+        return refs::DirectoryFileError(*conflict);
+      }
     }
   }
   REPOTXN_ASSIGN_OR_RETURN(const refs::RefName written, repository->refs.Stage(checked, lookup));

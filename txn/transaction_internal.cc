@@ -33,7 +33,13 @@ absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const Repository
     if (it->second.is_removed) return absl::NotFoundError("repository does not exist");
     return &it->second;
   }
-  REPOTXN_ASSIGN_OR_RETURN(auto live, changes->core->StateOf(id, changes->snapshot_lsn));
+  REPOTXN_ASSIGN_OR_RETURN(const std::optional<RepositoryRow> row,
+                           changes->core->RowOf(id, changes->snapshot_lsn));
+  // Its root is read, whatever is done next: seen to be there, it meets its deletion; seen to be removed, its return. An
+  // id that never was cannot come.
+  if (row) changes->reads.files.push_back({id, ""});
+  if (!row || row->is_removed()) return absl::NotFoundError("repository does not exist");
+  auto live = changes->core->OpenState(id, *row);
   StagedRepository& repository = changes->repositories[id];
   repository.id = id;
   repository.live = std::move(live);
@@ -46,15 +52,18 @@ absl::StatusOr<std::optional<PathRow>> LookUp(const StagedChanges& changes, cons
   return changes.core->LookUpPath(path, changes.snapshot_lsn);
 }
 
-absl::Status CheckPathIsFree(const StagedChanges& changes, const RepositoryPath& path) {
+absl::Status CheckPathIsFree(StagedChanges* changes, const RepositoryPath& path) {
   for (const std::string& ancestor : path.Ancestors()) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(changes, ancestor));
+    REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(*changes, ancestor));
     if (row && row->repository) {
+      changes->reads.repository_paths.push_back(ancestor);
       return absl::AlreadyExistsError("a repository stands at an ancestor of the path");
     }
   }
-  REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(changes, path.text()));
-  return row ? absl::AlreadyExistsError("path is taken") : absl::OkStatus();
+  REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(*changes, path.text()));
+  if (!row) return absl::OkStatus();
+  changes->reads.repository_paths.push_back(path.text());
+  return absl::AlreadyExistsError("path is taken");
 }
 
 void StagePath(const RepositoryPath& path, const RepositoryId& id, StagedChanges* changes) {

@@ -34,14 +34,16 @@ class ActiveCall {
   const absl::Status entered_;
 };
 
-// The repository as this transaction has it, opened on first use. kNotFound: absent, or removed by the transaction.
+// The repository as this transaction has it, opened on first use. kNotFound: absent (a declared read), or removed by the
+// transaction.
 absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const RepositoryId& id);
 
 // What a path names, with the transaction's own changes. Declares no read: whoever writes the path, or makes a group of
 // it, holds a key on it anyway.
 absl::StatusOr<std::optional<PathRow>> LookUp(const StagedChanges& changes, const std::string& path);
-// Whether a repository may get `path`: kAlreadyExists when it is taken or a repository stands at an ancestor.
-absl::Status CheckPathIsFree(const StagedChanges& changes, const RepositoryPath& path);
+// Whether a repository may get `path`: kAlreadyExists (what stands there is then a declared read) when it is taken or a
+// repository stands at an ancestor.
+absl::Status CheckPathIsFree(StagedChanges* changes, const RepositoryPath& path);
 // Gives `path` to a repository: it, and its ancestors as groups.
 void StagePath(const RepositoryPath& path, const RepositoryId& id, StagedChanges* changes);
 

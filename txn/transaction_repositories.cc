@@ -18,6 +18,15 @@ constexpr int kListedRows = 1000;
 
 bool IsOwnCreation(const StagedRepository& repository) { return repository.created.has_value(); }
 
+// The operation that brings the repository back in this transaction, or nullptr.
+wal::SetPath* Undeletion(StagedRepository* repository) {
+  for (wal::Operation& op : repository->operations) {
+    auto* const back = std::get_if<wal::SetPath>(&op);
+    if (back != nullptr && back->old_path.empty()) return back;
+  }
+  return nullptr;
+}
+
 // The path that a repository has in this transaction.
 absl::StatusOr<std::string> PathOf(const StagedChanges& changes, const StagedRepository& repository) {
   for (auto op = repository.operations.rbegin(); op != repository.operations.rend(); ++op) {
@@ -73,18 +82,6 @@ absl::StatusOr<std::vector<GroupEntry>> EntriesBelow(const StagedChanges& change
   return entries;
 }
 
-// What this transaction has done to a repository that now goes: nothing of it is left.
-void ForgetStaged(StagedRepository* repository) {
-  repository->refs = {};
-  repository->present.clear();
-  repository->absent.clear();
-  repository->files.clear();
-  repository->objects = nullptr;
-  repository->packs.clear();
-  repository->more_objects.clear();
-  repository->operations.clear();
-}
-
 }  // namespace
 
 absl::StatusOr<RepositoryInfo> Transaction::Describe(const RepositoryId& id) {
@@ -93,7 +90,10 @@ absl::StatusOr<RepositoryInfo> Transaction::Describe(const RepositoryId& id) {
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   REPOTXN_ASSIGN_OR_RETURN(const std::string path, PathOf(*changes_, *repository));
   if (IsOwnCreation(*repository)) {
-    return RepositoryInfo{id, path, repository->created->format, wal::Lsn()};
+    return RepositoryInfo{id, path, repository->created->format, wal::Lsn(), repository->created->partition};
+  }
+  if (Undeletion(repository) != nullptr) {
+    return RepositoryInfo{id, path, repository->format(), wal::Lsn(), repository->live->partition()};
   }
   REPOTXN_ASSIGN_OR_RETURN(RepositoryInfo info,
                            changes_->core->Describe(id, changes_->snapshot_lsn));
@@ -111,6 +111,7 @@ absl::Status Transaction::EnsureGroup(absl::string_view text) {
   for (const std::string& group : groups) {
     REPOTXN_ASSIGN_OR_RETURN(const auto row, LookUp(*changes_, group));
     if (row && row->repository) {
+      changes_->reads.repository_paths.push_back(group);
       return absl::AlreadyExistsError("a repository stands at a path of the group");
     }
   }
@@ -132,7 +133,10 @@ absl::Status Transaction::RemoveGroup(absl::string_view text) {
     return absl::NotFoundError("group does not exist");
   }
   REPOTXN_ASSIGN_OR_RETURN(const auto entries, EntriesBelow(*changes_, path.text()));
-  if (!entries.empty()) return absl::FailedPreconditionError("group is not empty");
+  if (!entries.empty()) {
+    changes_->reads.groups.push_back(path.text());
+    return absl::FailedPreconditionError("group is not empty");
+  }
   changes_->groups.erase(path.text());
   changes_->removed_groups.insert(path.text());
   changes_->paths[path.text()] = std::nullopt;
@@ -170,7 +174,7 @@ absl::StatusOr<RepositoryId> Transaction::CreateIn(const RepositoryPath& path, c
                                                    uint64_t partition) {
   const auto head = refs::RefName::Parse(options.head_target);
   if (!head.ok() || head->IsHead()) return absl::InvalidArgumentError("malformed target of HEAD");
-  REPOTXN_RETURN_IF_ERROR(CheckPathIsFree(*changes_, path));
+  REPOTXN_RETURN_IF_ERROR(CheckPathIsFree(changes_.get(), path));
   wal::CreateRepository created;
   created.id = storage::NewId<RepositoryId>(*changes_->core->random());
   created.path = path.text();
@@ -200,6 +204,9 @@ absl::Status Transaction::DeleteRepository(const RepositoryId& id) {
   if (IsOwnCreation(*repository)) {
     return absl::FailedPreconditionError("repository is created by the same transaction");
   }
+  if (Undeletion(repository) != nullptr) {
+    return absl::FailedPreconditionError("repository is brought back by the same transaction");
+  }
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<RepositoryId> members, Members(id));
   if (!members.empty()) {
     return absl::FailedPreconditionError(
@@ -210,7 +217,8 @@ absl::Status Transaction::DeleteRepository(const RepositoryId& id) {
                            changes_->core->Describe(id, changes_->snapshot_lsn));
   repository->alternates.reset();
   REPOTXN_ASSIGN_OR_RETURN(wal::RowFacts facts, FactsOf(*changes_, *repository));
-  ForgetStaged(repository);
+  // What it was given before stays with it, should it be brought back; only its moves and links are no more.
+  repository->operations.clear();
   repository->is_removed = true;
   changes_->paths[path] = std::nullopt;
   changes_->paths[before.path] = std::nullopt;
@@ -226,13 +234,21 @@ absl::Status Transaction::MoveRepository(const RepositoryId& id, const Repositor
     return absl::FailedPreconditionError("repository is created by the same transaction");
   }
   REPOTXN_ASSIGN_OR_RETURN(const std::string from, PathOf(*changes_, *repository));
-  if (from == to.text()) return absl::OkStatus();
+  if (from == to.text()) {
+    changes_->reads.repository_paths.push_back(from);
+    return absl::OkStatus();
+  }
   // The path that it leaves is free for it and for everybody.
   const std::optional<PathRow> left = changes_->paths.count(from) > 0 ? changes_->paths[from] : PathRow{id};
   changes_->paths[from] = std::nullopt;
-  if (absl::Status free = CheckPathIsFree(*changes_, to); !free.ok()) {
+  if (absl::Status free = CheckPathIsFree(changes_.get(), to); !free.ok()) {
     changes_->paths[from] = left;
     return free;
+  }
+  if (wal::SetPath* const back = Undeletion(repository)) {
+    back->path = to.text();
+    StagePath(to, id, changes_.get());
+    return absl::OkStatus();
   }
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryInfo before,
                            changes_->core->Describe(id, changes_->snapshot_lsn));
@@ -251,11 +267,12 @@ absl::Status Transaction::UndeleteRepository(const RepositoryId& id, const Repos
   REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<RepositoryRow> row,
                            changes_->core->RowOf(id, changes_->snapshot_lsn));
+  if (row) changes_->reads.files.push_back({id, ""});
   if (!row || !row->is_removed()) return absl::NotFoundError("no removed repository with this id");
   if (changes_->repositories.count(id) > 0) {
     return absl::FailedPreconditionError("repository was touched by the same transaction");
   }
-  REPOTXN_RETURN_IF_ERROR(CheckPathIsFree(*changes_, path));
+  REPOTXN_RETURN_IF_ERROR(CheckPathIsFree(changes_.get(), path));
   wal::RowFacts facts;
   facts.partition = row->partition;
   facts.format = row->format;
