@@ -1,10 +1,15 @@
 // Pools, forks and unlinking with real packs, judged by stock Git.
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/txn/git_store.h"
@@ -237,6 +242,61 @@ TEST(ForkNetworkTest, OneMemberLeavesWhileTheOthersArePushedTo) {
               StatusIs(StatusCode::kFailedPrecondition));
   world.Close();
   for (const RepositoryId& fork : forks) EXPECT_EQ(world.Fsck(fork), "");
+}
+
+int FromEnvironment(const char* name, int otherwise) {
+  int value = otherwise;
+  if (const char* text = std::getenv(name)) {
+    EXPECT_TRUE(absl::SimpleAtoi(text, &value));
+  }
+  return value;
+}
+
+// A network of forks over one pool. In full: REPOTXN_FORKS=500 REPOTXN_POOL_COMMITS=33334 (three objects a commit); the
+// time of a fork is printed, its space is judged.
+TEST(ForkNetworkTest, EachForkTakesLittleSpaceWhateverThePoolHolds) {
+  const int forks = FromEnvironment("REPOTXN_FORKS", 30);
+  const int pool_commits = FromEnvironment("REPOTXN_POOL_COMMITS", 300);
+  GitStore world;
+  testing::GitSandbox& git = world.git();
+  git.Run(absl::StrCat(
+      "git init -q --bare -b main source.git\n"
+      "awk 'BEGIN { for (i = 1; i <= ", pool_commits, "; ++i) { printf \"commit refs/heads/main\\ncommitter C <c@example.org> %d +0000\\n"
+      "data 2\\nc\\n", "M 100644 inline d%d/f%d\\ndata 8\\n%07d\\n\", 1700000000 + i, i % 50, i % 1000, i } }' > history\n"
+      "cd source.git && git fast-import --quiet < ../history"));
+  const RepositoryId pool = world.Create("pool");
+  ASSERT_THAT(world.Push("source.git", "main", "pool", "refs/heads/main"), IsOk());
+  ASSERT_THAT(world.store().Checkpoint(), IsOk());
+  const auto blocks = [&] { return std::stoll(git.Run("du -s --block-size=1 store/repositories | cut -f1")); };
+  const int64_t before = blocks();
+  std::vector<RepositoryId> members;
+  std::vector<double> milliseconds;
+  for (int i = 0; i < forks; ++i) {
+    const absl::Time begun = absl::Now();
+    ASSERT_THAT(world.Do([&](Transaction& txn) -> absl::Status {
+                  REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id,
+                                           txn.ForkRepository(pool, GitStore::Path(absl::StrCat("forks/f", i)), {}));
+                  members.push_back(id);
+                  return absl::OkStatus();
+                }),
+                IsOk());
+    milliseconds.push_back(absl::ToDoubleMilliseconds(absl::Now() - begun));
+  }
+  ASSERT_THAT(world.store().Checkpoint(), IsOk());
+  const int64_t growth = (blocks() - before) / forks;
+  EXPECT_LT(growth, 64 << 10);
+  std::sort(milliseconds.begin(), milliseconds.end());
+  std::printf("fork: median %.2f ms, slowest %.2f ms; %lld bytes each\n", milliseconds[milliseconds.size() / 2],
+              milliseconds.back(), static_cast<long long>(growth));
+  EXPECT_THAT(world.Do([&](Transaction& txn) { return txn.DeleteRepository(pool); }),
+              StatusIs(StatusCode::kFailedPrecondition));
+  ASSERT_THAT(world.Do([&](Transaction& txn) { return txn.UnlinkAlternate(members[0], pool); }), IsOk());
+  world.Close();
+  const std::string objects = git.Run("git -C source.git rev-list --objects --all | wc -l");
+  for (size_t i = 0; i < members.size(); i += i < 3 ? 1 : 50) {
+    EXPECT_EQ(world.Fsck(members[i]), "");
+    EXPECT_EQ(git.Run("git -C " + GitStore::Directory(members[i]) + " rev-list --objects --all | wc -l"), objects);
+  }
 }
 
 }  // namespace
