@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "locks/lock_key.h"
 #include "locks/verdict.h"
 #include "objects/closure_check.h"
 #include "objects/error_detail.h"
@@ -81,19 +82,28 @@ void PushJudge::JudgeWithoutRepository(PushReport* report) const {
   }
 }
 
+std::string PushJudge::RivalOf(const txn::Transaction& txn, const RepositoryId& id,
+                               const PushCommand& command, const RefValue& found) const {
+  const auto conflict = locks::ConflictDetailOf(txn.previous_conflict());
+  if (conflict.has_value() && conflict->rule == locks::ConflictRule::kRefWritten &&
+      conflict->key == locks::LockKey::Ref(id, command.name).ToString()) {
+    return absl::StrCat(" by transaction ", conflict->conflicting_transaction.ToHex(), " at LSN ",
+                        conflict->conflicting_lsn.value());
+  }
+  if (changes_ == nullptr) return "";
+  const ObjectId value =
+      found.is_object() ? found.oid() : ObjectId::Zero(request_.capabilities.object_format);
+  const auto change = changes_->Find(id, command.name, value);
+  if (!change.has_value() || change->transaction_id == txn.id()) return "";
+  std::string by = absl::StrCat(" by transaction ", change->transaction_id.ToHex());
+  if (change->lsn != wal::Lsn()) absl::StrAppend(&by, " at LSN ", change->lsn.value());
+  return by;
+}
+
 void PushJudge::RefuseMismatch(txn::Transaction& txn, const RepositoryId& id,
                                const PushCommand& command, const RefValue& found,
                                RefReport* ref) const {
-  std::string by;
-  if (changes_ != nullptr) {
-    const ObjectId value =
-        found.is_object() ? found.oid() : ObjectId::Zero(request_.capabilities.object_format);
-    const auto change = changes_->Find(id, command.name, value);
-    if (change.has_value() && change->transaction_id != txn.id()) {
-      by = absl::StrCat(" by transaction ", change->transaction_id.ToHex());
-      if (change->lsn != wal::Lsn()) absl::StrAppend(&by, " at LSN ", change->lsn.value());
-    }
-  }
+  const std::string by = RivalOf(txn, id, command, found);
   const std::string is = found.is_absent() ? "absent" : absl::StrCat("at ", found.ToString());
   const std::string wanted =
       command.is_create() ? "it to be absent" : command.old_value.ToHex();

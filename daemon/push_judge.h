@@ -68,6 +68,11 @@ class PushJudge {
  private:
   // Empty when the name is good.
   static std::string JudgeName(const PushCommand& command);
+  // Who gave `ref` the value that was found, as far as it is known: " by transaction <id> at LSN <n>", else "". A replay
+  // knows it from the conflict that its attempt lost with; for another ref, or when the value was there before the push
+  // began, `changes` may remember.
+  std::string RivalOf(const txn::Transaction& txn, const RepositoryId& id, const PushCommand& command,
+                      const refs::RefValue& found) const;
   void RefuseMismatch(txn::Transaction& txn, const RepositoryId& id, const PushCommand& command,
                       const refs::RefValue& found, RefReport* ref) const;
   absl::Status JudgeOne(txn::Transaction& txn, const RepositoryId& id, const PushPolicy& policy,

@@ -1,7 +1,8 @@
 // Remembers which push last changed a ref, to tell a loser what it raced with.
 //
-// Keyed by the value as well: whoever finds a ref at an unexpected value asks who gave it that one.
-// A bounded memory of this process: a hint for messages, never a base of decisions.
+// A push that lost at its commit learns its rival from the library's verdict. This is for the others: those that find the
+// ref changed when they begin, and met nobody. Keyed by the value as well: whoever finds a ref at an unexpected value asks
+// who gave it that one. A bounded memory of this process: a hint for messages, never a base of decisions.
 //
 // Thread-safe.
 #ifndef REPOTXN_DAEMON_RECENT_CHANGES_H_
