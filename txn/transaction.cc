@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "objects/closure_check.h"
+#include "objects/error_detail.h"
 #include "refs/directory_file_rule.h"
 #include "storage/status_macros.h"
 #include "txn/staged_changes.h"
@@ -81,14 +82,22 @@ absl::StatusOr<refs::RefValue> CheckTip(StagedChanges* changes, const StagedRepo
   if (objects == nullptr) {
     return absl::FailedPreconditionError(objects::TipFaultReason(objects::TipFaultKind::kMissing));
   }
+  if (!name.IsBranch()) {
+    // Any type will do, and to peel it is to find it: one look proves both.
+    const auto peeled = objects->Peel(value.oid());
+    if (absl::IsNotFound(peeled.status()) &&
+        objects::ErrorDetail(peeled.status(), "oid") == value.oid().ToHex()) {
+      return absl::FailedPreconditionError(objects::TipFaultReason(objects::TipFaultKind::kMissing));
+    }
+    if (!peeled.ok()) return peeled.status();
+    return refs::RefValue::Object(value.oid(), peeled->tags > 0 ? peeled->oid : ObjectId());
+  }
   const objects::Tip tip{name.text(), value.oid()};
   REPOTXN_ASSIGN_OR_RETURN(const auto faults, objects::CheckTips(*objects, absl::MakeConstSpan(&tip, 1)));
   if (!faults.empty()) {
     return absl::FailedPreconditionError(objects::TipFaultReason(faults[0].kind));
   }
-  if (name.IsBranch()) return refs::RefValue::Object(value.oid());  // a commit: nothing to peel
-  REPOTXN_ASSIGN_OR_RETURN(const auto peeled, objects->Peel(value.oid()));
-  return refs::RefValue::Object(value.oid(), peeled.tags > 0 ? peeled.oid : ObjectId());
+  return refs::RefValue::Object(value.oid());  // a commit: nothing to peel
 }
 
 absl::StatusOr<FileState> ReadStagedFile(StagedChanges* changes, const StagedRepository& repository,
