@@ -14,7 +14,6 @@
 namespace repotxn::txn {
 namespace {
 
-constexpr absl::string_view kPositionsKey = "m/positions";
 // Nanoseconds since 1970: outcomes of transactions before it may have been forgotten.
 constexpr absl::string_view kForgottenKey = "m/forgotten";
 // An opening that redid at least so many entries is followed by a checkpoint.
@@ -86,7 +85,12 @@ absl::Status StoreCore::RunBackgroundWork() {
 absl::Status StoreCore::Materialize() { return MaterializeTo(publisher_->committed_lsn()); }
 
 absl::Status StoreCore::MaterializeTo(wal::Lsn target) {
-  REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeAll(target));
+  absl::Status written = materializer_->MaterializeAll(target);
+  // I3: nothing is retried into success, whoever asked for the batch whose sync failed.
+  if (materializer_->has_failed_sync() && queue_->poison().ok()) {
+    committer_->Poison(absl::UnavailableError("sync of a materialized file failed"));
+  }
+  if (!written.ok()) return written;
   uint64_t shown = materialized_lsn_.load();
   while (shown < target.value() && !materialized_lsn_.compare_exchange_weak(shown, target.value())) {
   }
@@ -172,7 +176,8 @@ absl::Status StoreCore::Checkpoint() {
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
   checkpointed_at_ = environment_.clock->Monotonic();
   const wal::LogPosition position = publisher_->committed_position();
-  REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeAll(position.lsn));
+  REPOTXN_RETURN_IF_ERROR(MaterializeTo(position.lsn));
+  REPOTXN_RETURN_IF_ERROR(queue_->poison());
   REPOTXN_RETURN_IF_ERROR(ForgetOldOutcomes());
   // From here on a failure is final: what was synced is not known, and nothing is retried into success.
   if (REPOTXN_PLANT("txn.applied_before_sync")) {
@@ -276,6 +281,8 @@ absl::Status StoreCore::Close() {
     return fs_->SyncDirectory(storage::StorePath());
   };
   absl::Status status = close();
+  // Whoever takes LOCK now finds CLEAN. After a failure files may still be open: LOCK stays until the store goes.
+  if (status.ok()) ReleaseLock();
   const storage::MutexLock lock(&checkpoint_mutex_);
   close_status_ = status;
   return status;

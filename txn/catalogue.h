@@ -60,6 +60,8 @@ struct OutcomeRow {
   std::string request_id;
 };
 
+inline constexpr absl::string_view kPositionsKey = "m/positions";
+
 std::string RepositoryKey(const RepositoryId& id);
 std::string PathKey(absl::string_view path);
 std::string TransactionKey(const TransactionId& id);

@@ -208,6 +208,7 @@ absl::Status StoreCore::Prepare(const StagedChanges& changes, wal::Manifest mani
 }
 
 CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
+  if (absl::Status open = CheckNotClosed(); !open.ok()) return NotCommitted(changes->id, std::move(open));
   if (!changes->request_id.empty() && !changes->fences_request) {
     auto recorded = RecordedRequest(changes->request_id, changes->snapshot_lsn);
     if (!recorded.ok()) return NotCommitted(changes->id, recorded.status());

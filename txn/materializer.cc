@@ -144,8 +144,16 @@ absl::Status Materializer::ReplaceFile(const storage::StorePath& root,
 absl::Status Materializer::ReplacePackedRefs(const storage::StorePath& directory,
                                              const std::string& content) {
   const storage::StorePath temporary = TemporaryPath();
-  REPOTXN_RETURN_IF_ERROR(
-      storage::WriteFileSynced(*fs_, temporary, content, kRefFilePermissions));
+  REPOTXN_ASSIGN_OR_RETURN(const std::unique_ptr<storage::WritableFile> file,
+                           fs_->OpenForWrite(temporary, storage::OpenMode::kCreateTruncate,
+                                             kRefFilePermissions));
+  REPOTXN_RETURN_IF_ERROR(file->Append(content));
+  if (absl::Status synced = file->Sync(); !synced.ok()) {
+    // A full disk is no damaged one: the file is given up and written anew.
+    if (!absl::IsResourceExhausted(synced)) has_failed_sync_.store(true, std::memory_order_relaxed);
+    return synced;
+  }
+  REPOTXN_RETURN_IF_ERROR(file->Close());
   const absl::Status moved = MoveInto(directory, temporary, directory / refs::kPackedRefsPath);
   if (!moved.ok()) IgnoreBecause(fs_->Remove(temporary), "staging/ is wiped at open");
   return moved;

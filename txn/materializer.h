@@ -58,6 +58,9 @@ class Materializer {
   // Removes what CondemnDirectory() took out of the way. May take long; a crash leaves the rest for the next call.
   absl::Status EmptyPendingDelete();
 
+  // Whether a sync has failed, for good: a later one that "succeeds" proves nothing about what was written before.
+  bool has_failed_sync() const { return has_failed_sync_.load(std::memory_order_relaxed); }
+
   int64_t batches() const { return batches_.load(std::memory_order_relaxed); }
   // What was moved to lost-found/, for the operator.
   std::vector<std::string> lost_found() const ABSL_LOCKS_EXCLUDED(reports_mutex_);
@@ -101,6 +104,7 @@ class Materializer {
   storage::Mutex mutex_{storage::MutexRank::kSnapshot};
   std::atomic<uint64_t> temporary_count_{0};
   std::atomic<int64_t> batches_{0};
+  std::atomic<bool> has_failed_sync_{false};
 
   mutable storage::Mutex reports_mutex_{storage::MutexRank::kLeaf};
   std::vector<std::string> lost_found_ ABSL_GUARDED_BY(reports_mutex_);

@@ -82,8 +82,13 @@ class SnapshotMaker::Directory final : public SnapshotDirectory {
 };
 
 SnapshotMaker::SnapshotMaker(storage::FileSystem* fs, Materializer* materializer,
-                             const Publisher* publisher, SnapshotRegistry* registry)
-    : fs_(fs), materializer_(materializer), publisher_(publisher), registry_(registry) {}
+                             const Publisher* publisher, SnapshotRegistry* registry,
+                             uint64_t opening)
+    : fs_(fs),
+      materializer_(materializer),
+      publisher_(publisher),
+      registry_(registry),
+      opening_(opening) {}
 
 SnapshotMaker::~SnapshotMaker() = default;
 
@@ -99,7 +104,8 @@ absl::StatusOr<wal::Lsn> SnapshotMaker::LinkInto(RepositoryState* repository,
 
 absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> SnapshotMaker::Make(
     RepositoryState* repository) {
-  const storage::StorePath path = layout::Snapshots() / absl::StrCat(count_.fetch_add(1));
+  const storage::StorePath path = layout::Snapshots() / absl::StrCat(absl::Hex(opening_, absl::kZeroPad16), "-",
+                                                                     count_.fetch_add(1));
   REPOTXN_ASSIGN_OR_RETURN(const std::string absolute, fs_->AbsolutePath(path));
   REPOTXN_ASSIGN_OR_RETURN(const std::string live,
                            fs_->AbsolutePath(repository->directory() / "objects"));

@@ -30,9 +30,11 @@ namespace repotxn::txn {
 
 class SnapshotMaker {
  public:
-  // All must outlive the maker and every snapshot it made.
+  // All must outlive the maker and every snapshot it made. `opening`: a random number of this opening of the store. It
+  // stands in the names of the directories, so that none is used twice: neither a hook that outlived the process before
+  // nor a snapshot that its owner keeps for too long can touch another's [hard case B16].
   SnapshotMaker(storage::FileSystem* fs, Materializer* materializer, const Publisher* publisher,
-                SnapshotRegistry* registry);
+                SnapshotRegistry* registry, uint64_t opening);
   ~SnapshotMaker();
 
   // A shared snapshot at the newest committed LSN or later.
@@ -57,6 +59,7 @@ class SnapshotMaker {
   Materializer* const materializer_;
   const Publisher* const publisher_;
   SnapshotRegistry* const registry_;
+  const uint64_t opening_;
   std::atomic<uint64_t> count_{0};
   std::atomic<int64_t> made_{0}, shared_{0}, live_{0};
 

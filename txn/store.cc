@@ -141,6 +141,10 @@ CommitResult Store::Run(const RunOptions& options,
   }
 }
 
+absl::Status StoreCore::CheckNotClosed() const {
+  return is_closed_.load() ? absl::UnavailableError("store is closed") : absl::OkStatus();
+}
+
 void StoreCore::Pause(absl::Duration backoff) {
   // Half fixed, half drawn, so that those who lost together do not come back together.
   const double drawn = static_cast<double>(storage::NextUint64(*environment_.random) >> 11) * 0x1p-53;
@@ -160,18 +164,21 @@ TransactionId Store::NewTransactionId() { return core_->NewTransactionId(); }
 absl::StatusOr<std::shared_ptr<ObjectStaging>> Store::StageObjects(const TransactionId& id,
                                                                    const RepositoryPath& path,
                                                                    ObjectFormat format_if_absent) {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
   REPOTXN_ASSIGN_OR_RETURN(auto staged, core_->StageObjects(id, path, format_if_absent));
   return std::shared_ptr<ObjectStaging>(std::move(staged));
 }
 
 absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> Store::ReadSnapshot(
     const RepositoryPath& path) {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
   return core_->ReadSnapshot(path);
 }
 
 absl::StatusOr<std::vector<RepositoryInfo>> Store::ListRepositories(absl::string_view prefix,
                                                                    absl::string_view after,
                                                                    int limit) {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
   return core_->ListRepositories(prefix, after, limit);
 }
 
@@ -180,9 +187,18 @@ StoreMetrics Store::Metrics() const { return core_->Metrics(); }
 const RecoveryReport& Store::recovery_report() const { return core_->recovery_report(); }
 int Store::lock_descriptor() const { return core_->lock_descriptor(); }
 absl::Status Store::Health() const { return core_->committer()->poison(); }
-absl::Status Store::Materialize() { return core_->Materialize(); }
-absl::Status Store::Checkpoint() { return core_->Checkpoint(); }
-absl::Status Store::RunBackgroundWork() { return core_->RunBackgroundWork(); }
+absl::Status Store::Materialize() {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
+  return core_->Materialize();
+}
+absl::Status Store::Checkpoint() {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
+  return core_->Checkpoint();
+}
+absl::Status Store::RunBackgroundWork() {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
+  return core_->RunBackgroundWork();
+}
 absl::Status Store::Close() { return core_->Close(); }
 
 }  // namespace repotxn::txn

@@ -9,7 +9,8 @@
 // Invariants
 //   I1  committed_lsn() never decreases, and every entry up to it is durable and visible to a transaction begun later.
 //   I2  Nothing touches a live repository before its entry is durable.
-//   I3  After a failed sync or failed directory work the store takes no more writes until it is opened again.
+//   I3  After a failed sync (of the log, of a checkpoint, of a materialized file) or failed directory work the store takes
+//       no more writes until it is opened again.
 //   I4  An answer "not committed" is never followed by the transaction appearing.
 //
 // Caveats: one process per root (LOCK). While a store is open, or after it was not closed cleanly, repositories on disk
@@ -196,8 +197,10 @@ class Store {
   // One round of what the background thread does.
   absl::Status RunBackgroundWork();
 
-  // Admits nothing more, ends open transactions, materializes, checkpoints, writes CLEAN. When a step fails there is no
-  // CLEAN and the status says what is left. Idempotent.
+  // Admits nothing more, ends open transactions, materializes, checkpoints, writes CLEAN and lets go of LOCK: once it
+  // returned OK another process may open the root. When a step fails there is no CLEAN, LOCK is kept until the store is
+  // destroyed, and the status says what is left. Idempotent. Afterwards every call but Metrics(), Health(),
+  // committed_lsn() and recovery_report() fails with kUnavailable, reads of transactions still open included.
   absl::Status Close();
 
  private:

@@ -9,8 +9,8 @@
 //   6  remove payload of transactions that are not in the log; remove CLEAN, synced.
 //   7  serve. Refs, files and rows follow by the materializer, which writes each final state once.
 //
-// Closing: no more transactions; materialize, sync, advance the applied position; an empty group; CLEAN, synced.
-// When a step fails there is no CLEAN, and opening recovers.
+// Closing: no more transactions; materialize, sync, advance the applied position; an empty group; CLEAN, synced; LOCK.
+// When a step fails there is no CLEAN, LOCK is held until the core is destroyed, and opening recovers.
 //
 // Thread-safe.
 #ifndef REPOTXN_TXN_STORE_CORE_H_
@@ -111,7 +111,9 @@ class StoreCore {
   LiveTransactions* live() { return &live_; }
   SnapshotRegistry* registry() { return registry_.get(); }
   const RecoveryReport& recovery_report() const { return recovery_report_; }
-  int lock_descriptor() const { return lock_ == nullptr ? -1 : lock_->descriptor(); }
+  int lock_descriptor() const { return lock_descriptor_.load(); }
+  // kUnavailable once Close() was called.
+  absl::Status CheckNotClosed() const;
   std::atomic<int64_t>& retries() { return retries_; }
   // Waits before a retry, about as long as `backoff`; closing ends it.
   void Pause(absl::Duration backoff) ABSL_LOCKS_EXCLUDED(pause_mutex_);
@@ -122,6 +124,7 @@ class StoreCore {
 
   // Opening (txn/store_open.cc).
   absl::Status LockRoot();
+  void ReleaseLock();
   absl::Status OpenRoot();
   absl::Status CreateRoot();
   absl::Status WipeTemporary();
@@ -174,7 +177,6 @@ class StoreCore {
   const StoreOptions options_;
   storage::FileSystem* const fs_;
   StoreId store_id_;
-  std::unique_ptr<storage::FileLock> lock_;
   RecoveryReport recovery_report_;
 
   std::unique_ptr<storage::MetadataStore> metadata_;
@@ -197,6 +199,8 @@ class StoreCore {
   std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
   std::atomic<int64_t> forgotten_before_{0};  // nanoseconds since 1970
   std::atomic<bool> is_closed_{false};
+  std::unique_ptr<storage::FileLock> lock_;  // from opening to the end of a clean close
+  std::atomic<int> lock_descriptor_{-1};
 
   storage::Mutex checkpoint_mutex_{storage::MutexRank::kLifecycle};
   wal::Positions positions_ ABSL_GUARDED_BY(checkpoint_mutex_);

@@ -14,7 +14,6 @@
 namespace repotxn::txn {
 namespace {
 
-constexpr absl::string_view kPositionsKey = "m/positions";
 constexpr absl::string_view kFormatLine = "repotxn store, format 1";
 constexpr absl::Duration kLockPoll = absl::Milliseconds(20);
 
@@ -79,6 +78,7 @@ absl::Status StoreCore::LockRoot() {
     auto lock = fs_->Lock(layout::LockFile(), absl::StrCat(storage::CurrentProcessId(), "\n"));
     if (lock.ok()) {
       lock_ = *std::move(lock);
+      lock_descriptor_.store(lock_->descriptor());
       return absl::OkStatus();
     }
     if (!absl::IsUnavailable(lock.status()) || environment_.clock->Monotonic() >= until) {
@@ -88,6 +88,11 @@ absl::Status StoreCore::LockRoot() {
     const storage::MutexLock wait(&mutex);
     never.WaitFor(&mutex, kLockPoll);
   }
+}
+
+void StoreCore::ReleaseLock() {
+  lock_descriptor_.store(-1);
+  lock_.reset();
 }
 
 absl::Status StoreCore::CreateRoot() {
@@ -208,7 +213,8 @@ absl::Status StoreCore::OpenLog() {
       [this](const PendingCommit& commit) { return DoDirectoryWork(commit); },
       [this] { return replicator_->PrepareSpace(); }, committer);
   snapshots_ = std::make_unique<SnapshotMaker>(fs_, materializer_.get(), publisher_.get(),
-                                               registry_.get());
+                                               registry_.get(),
+                                               storage::NextUint64(*environment_.random));
   if (recovery_report_.was_clean) {
     REPOTXN_RETURN_IF_ERROR(fs_->Remove(layout::CleanMarker()));
     REPOTXN_RETURN_IF_ERROR(fs_->SyncDirectory(storage::StorePath()));

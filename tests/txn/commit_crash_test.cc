@@ -96,6 +96,34 @@ TEST_F(CommitCrashTest, ConvergesWhereverMaterializingDies) {
   EXPECT_EQ(FirstFault(sweep, state, state), "");
 }
 
+// B7: file, directory and file again at one path; the log has all of it, the disk any part of it.
+TEST_F(CommitCrashTest, ConvergesWhereverAFileAndADirectoryTakeTurns) {
+  const auto run = [&](const std::function<absl::Status(Transaction&)>& body) {
+    ASSERT_TRUE(world_.store().Run({}, body).committed());
+  };
+  run([&](Transaction& txn) { return txn.MakeDirectory(id_, "info/a/b"); });
+  ASSERT_THAT(world_.store().Checkpoint(), IsOk());
+  run([&](Transaction& txn) { return txn.PutFile(id_, "info/a/b/c", {"first", 0644}); });
+  ASSERT_THAT(world_.store().Materialize(), IsOk());
+  run([&](Transaction& txn) { return txn.RemoveFile(id_, "info/a/b/c"); });
+  run([&](Transaction& txn) { return txn.RemoveDirectory(id_, "info/a/b"); });
+  run([&](Transaction& txn) { return txn.RemoveDirectory(id_, "info/a"); });
+  run([&](Transaction& txn) { return txn.PutFile(id_, "info/a", {"a file", 0644}); });
+  const std::string as_file = Visible(world_);
+  CrashSweep to_file(&world_.fs());
+  to_file.NoteAcknowledged();
+  to_file.Record([&] { ASSERT_THAT(world_.store().Materialize(), IsOk()); });
+  run([&](Transaction& txn) { return txn.RemoveFile(id_, "info/a"); });
+  run([&](Transaction& txn) { return txn.PutFile(id_, "info/a/b/c", {"again", 0644}); });
+  const std::string as_directory = Visible(world_);
+  CrashSweep to_directory(&world_.fs());
+  to_directory.NoteAcknowledged();
+  to_directory.Record([&] { ASSERT_THAT(world_.store().Materialize(), IsOk()); });
+
+  EXPECT_EQ(FirstFault(to_file, as_file, as_file), "");
+  EXPECT_EQ(FirstFault(to_directory, as_directory, as_directory), "");
+}
+
 TEST_F(CommitCrashTest, LosesNothingWhereverARecoveryDies) {
   ASSERT_THAT(world_.store().Checkpoint(), IsOk());
   ASSERT_TRUE(CommitMuch(world_.store().NewTransactionId()).committed());

@@ -108,7 +108,7 @@ TEST(ValidateManifestTest, RefusesANoteAndFileOperationsThatDisagree) {
 absl::Status AppendByHand(World& world, const wal::Manifest& manifest) {
   storage::FileSystem& fs = world.fs();
   REPOTXN_ASSIGN_OR_RETURN(const auto metadata, storage::MetadataStore::Open(&fs, txn::layout::Metadata()));
-  REPOTXN_ASSIGN_OR_RETURN(const std::string stored, metadata->Get("m/positions"));
+  REPOTXN_ASSIGN_OR_RETURN(const std::string stored, metadata->Get(txn::kPositionsKey));
   REPOTXN_ASSIGN_OR_RETURN(const wal::Positions positions, wal::DecodePositions(stored));
   REPOTXN_RETURN_IF_ERROR(metadata->Close());
   wal::LocalReplicator::Options options;

@@ -371,6 +371,26 @@ TEST_F(MaterializerTest, RefusesCommitsBeyondTheOverlayBoundUntilTheDiskHasCaugh
   EXPECT_TRUE(put(n).committed());
 }
 
+// B9: while one commit waits for its sync, the next finds the queue of the partition full, and is told at once.
+TEST_F(MaterializerTest, RefusesCommitsBeyondTheAdmissionBoundAndTakesThemAfterwards) {
+  options_.admission_queue_max = 1;
+  ASSERT_THAT(Reopen(), IsOk());
+  std::optional<CommitResult> beyond;
+  world_.fs().SetMutationHook([&](int64_t, absl::string_view op, const storage::StorePath& path) {
+    if (op != "sync" || !absl::StartsWith(path.text(), "log/") || beyond) return;
+    beyond.emplace();  // once
+    beyond = Set("beyond", 2);
+  });
+  EXPECT_TRUE(Set("first", 1).committed());
+  world_.fs().SetMutationHook({});
+
+  ASSERT_TRUE(beyond.has_value());
+  EXPECT_EQ(beyond->outcome, txn::CommitOutcome::kNotCommitted);
+  EXPECT_THAT(beyond->status, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(world_.Read(id_, Branch("beyond")).is_absent());
+  EXPECT_TRUE(Set("beyond", 2).committed());
+}
+
 // A pack that could not be linked is a copy, which nothing has synced: opening after a crash puts it right.
 TEST_F(MaterializerTest, PutsRightACopiedPackThatACrashHasTorn) {
   const TransactionId id = world_.store().NewTransactionId();

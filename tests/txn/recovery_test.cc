@@ -172,6 +172,33 @@ TEST_F(StoreRecoveryTest, KeepsOneAnswerAfterAFailedSync) {
   }
 }
 
+// RST-01, RST-02, RST-03, RST-05: a refused commit is in the way of nothing, neither now nor behind a clean or unclean stop.
+TEST_F(StoreRecoveryTest, GoesOnBehindARefusedCommitAndBehindARestart) {
+  int n = 1;
+  const auto refuse_and_go_on = [&] {
+    auto stale = world_.Begin();
+    ASSERT_THAT(stale->UpdateRef(id_, {.name = Branch("main"), .expected = {}, .value = World::At(9)}), IsOk());
+    ASSERT_TRUE(Set("main", ++n).committed());
+    EXPECT_THAT(stale->Commit().status, StatusIs(absl::StatusCode::kAborted));
+  };
+  const auto expect_newest = [&] {
+    EXPECT_EQ(Value("main"), absl::StrCat("c", n));
+    ASSERT_TRUE(Set("main", ++n).committed());
+    EXPECT_EQ(Value("main"), absl::StrCat("c", n));
+  };
+
+  refuse_and_go_on();
+  expect_newest();
+  refuse_and_go_on();
+  ASSERT_THAT(world_.Reopen(), IsOk());
+  expect_newest();
+  refuse_and_go_on();
+  world_.CrashAndKeep({CrashSurvival::kNothing, 0, 0});
+  ASSERT_THAT(world_.Open(), IsOk());
+  EXPECT_GT(world_.store().recovery_report().entries_redone, 0u);
+  expect_newest();
+}
+
 // I3: directory work that fails is never answered with "not committed".
 TEST_F(StoreRecoveryTest, AnswersUnknownWhenDirectoryWorkFailsAndDoesItAtTheNextOpening) {
   OpenFaulty();

@@ -1,5 +1,7 @@
 #include "txn/snapshot.h"
 
+#include <set>
+
 #include "objects/git_child.h"
 #include "storage/posix_file_system.h"
 #include "tests/support/temp_directory.h"
@@ -165,6 +167,29 @@ TEST_F(SnapshotTest, KeepsTheLiveRepositoryFromWhatGitWritesInASnapshot) {
   EXPECT_EQ(RefsOf(*Snapshot()), Line("refs/heads/main", 1) + Line("refs/heads/second", 2));
   EXPECT_THAT(storage::ReadFile(*fs_, directory_ / "config"), IsOkAndHolds(::testing::Not(::testing::HasSubstr("[x]"))));
   EXPECT_THAT(*fs_->List(directory_ / "objects/pack"), ::testing::IsEmpty());
+}
+
+// B16: a hook that outlived its daemon knows the path of its snapshot. No later snapshot may stand there, nor may the late
+// end of an old one remove a new one.
+TEST_F(SnapshotTest, NeverUsesANameTwice) {
+  ASSERT_TRUE(Set("refs/heads/main", 1).committed());
+  std::set<std::string> names;
+  std::vector<std::shared_ptr<const txn::SnapshotDirectory>> kept;
+  std::vector<std::unique_ptr<txn::Store>> closed;
+  for (int opening = 0; opening < 3; ++opening) {
+    for (int n = 0; n < 3; ++n) {
+      ASSERT_TRUE(Set("refs/heads/main", 3 * opening + n + 1).committed());
+      kept.push_back(Snapshot());
+      EXPECT_TRUE(names.insert(std::string(kept.back()->path().text())).second) << kept.back()->path().text();
+    }
+    ASSERT_THAT(store_->Close(), IsOk());
+    closed.push_back(std::move(store_));
+    ASSERT_THAT(Open(), IsOk());
+  }
+  const auto newest = Snapshot();
+  kept.clear();
+  closed.clear();
+  EXPECT_EQ(RefsOf(*newest), Line("refs/heads/main", 9));
 }
 
 TEST_F(SnapshotTest, LeavesNothingBehindWhenClosedAndStockGitReadsTheRepository) {

@@ -133,6 +133,22 @@ TEST_F(TransactionTest, RefusesARefToAnObjectThatIsNowhere) {
   EXPECT_EQ(world_.Refs(id_), "HEAD ref: refs/heads/main\n");
 }
 
+// REF-09: nothing of the store removes objects; what somebody else pruned since the transaction began is not answered from.
+TEST_F(TransactionTest, RefusesARefToAnObjectThatWasPrunedMeanwhile) {
+  auto transaction = world_.Begin();
+  const LooseObject pruned = MakeCommit(4);
+  ASSERT_THAT(transaction->ObjectExists(id_, pruned.oid), IsOkAndHolds(true));
+  const std::string hex = pruned.oid.ToHex();
+  ASSERT_THAT(world_.fs().Remove(txn::layout::RepositoryDirectory(id_) / "objects" / hex.substr(0, 2) / hex.substr(2)),
+              IsOk());
+
+  EXPECT_THAT(Stage(*transaction, "pruned", World::At(4)), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Stage(*transaction, "kept", World::At(5)), IsOk());
+
+  EXPECT_TRUE(transaction->Commit().committed());
+  EXPECT_EQ(world_.Refs(id_), "HEAD ref: refs/heads/main\nrefs/heads/kept c5\n");
+}
+
 // REF-11: also with the same value; a retry then finds nothing to do.
 TEST_F(TransactionTest, ConflictsOnIdenticalConcurrentCreation) {
   auto first = world_.Begin();
@@ -390,6 +406,7 @@ TEST_F(TransactionTest, CommitsFilesWithModesAndListsThem) {
   EXPECT_THAT(world_.fs().List(txn::layout::Payload()), IsOkAndHolds(::testing::IsEmpty()));
 }
 
+// WAL-02
 TEST_F(TransactionTest, RefusesPathsThatAreNoFilesOfTheApi) {
   auto txn = world_.Begin();
   for (const char* path : {"", "HEAD", "packed-refs", "refs/heads/x", "objects/pack/x", "logs/HEAD", "config.lock",

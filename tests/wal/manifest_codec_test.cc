@@ -79,6 +79,7 @@ TEST(ManifestCodecTest, CoversEveryAlternativeOfOperation) {
   EXPECT_EQ(seen, std::vector<bool>(std::variant_size_v<Operation>, true));
 }
 
+// WAL-04 to WAL-06
 TEST(ManifestCodecTest, KeepsEachOperationAlone) {
   for (const Operation& operation : FullManifest().operations) {
     Manifest manifest;

@@ -31,6 +31,7 @@ class PayloadStoreTest : public ::testing::Test {
   const TransactionId id_ = IdOf<TransactionId>(1);
 };
 
+// WAL-07
 TEST_F(PayloadStoreTest, DescribesWhatItWroteAndLinked) {
   ASSERT_OK(storage::WriteFile(memory_, StorePath::Literal("pack"), "PACK content"));
   ASSERT_OK_AND_ASSIGN(const auto staged, store_.Create(id_));
@@ -89,6 +90,7 @@ TEST_F(PayloadStoreTest, DiscardLeavesNothing) {
   EXPECT_EQ(memory_.DumpTree(), before);
 }
 
+// WAL-01
 TEST_F(PayloadStoreTest, ListsTransactionsAndIgnoresOtherNames) {
   ASSERT_OK(store_.Create(IdOf<TransactionId>(2)));
   ASSERT_OK(store_.Create(id_));
