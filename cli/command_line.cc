@@ -71,6 +71,7 @@ struct VerbRule {
   size_t operands_min;
   size_t operands_max;
   bool takes_object_format = false;
+  bool takes_consumer = false;  // its operand, not a repository
 };
 
 const std::vector<VerbRule>& Rules() {
@@ -82,6 +83,8 @@ const std::vector<VerbRule>& Rules() {
       {Verb::kLogVerify, {"log", "verify"}, 0, 0},
       {Verb::kRecover, {"recover"}, 0, 0},
       {Verb::kVerify, {"verify"}, 0, 1},
+      {Verb::kConsumersList, {"consumers", "list"}, 0, 0},
+      {Verb::kConsumersDrop, {"consumers", "drop"}, 1, 1, false, true},
   };
   return *rules;
 }
@@ -105,7 +108,8 @@ absl::StatusOr<const VerbRule*> FindRule(const std::vector<std::string>& words) 
     if (!BeginsWith(words, rule.words)) continue;
     const size_t operands = words.size() - rule.words.size();
     if (operands < rule.operands_min)
-      return Usage(absl::StrCat(Joined(rule.words), " needs a repository path"));
+      return Usage(absl::StrCat(Joined(rule.words),
+                                rule.takes_consumer ? " needs the name of a consumer" : " needs a repository path"));
     if (operands > rule.operands_max) {
       return Usage(absl::StrCat("unexpected argument ",
                                 words[rule.words.size() + rule.operands_max], " behind ",
@@ -153,7 +157,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     if (!format.ok()) return Usage("--object-format is sha1 or sha256");
     command.object_format = *format;
   }
-  if (words.size() > rule->words.size()) {
+  if (rule->takes_consumer) {
+    command.consumer = words.back();
+  } else if (words.size() > rule->words.size()) {
     const std::string& path = words.back();
     auto parsed = txn::RepositoryPath::ParseUrl(absl::string_view(path.data(), path.size()));
     if (!parsed.ok())
@@ -178,6 +184,8 @@ Works on a repotxn store that no daemon has open.
   recover                    open the store, apply what its log holds, close it cleanly
   verify [PATH]              check a cleanly closed store, or one repository of it, in depth: log, catalogue,
                              left-over files, git fsck, refs as Git and as a transaction see them
+  consumers list             readers of the log: how far each is, and what it holds back
+  consumers drop NAME        remove one; what it had not acknowledged it will never get
 
   --json                     answer as one JSON document
   --help, --version

@@ -7,6 +7,8 @@
 //   repotxn --store DIR log verify
 //   repotxn --store DIR recover
 //   repotxn --store DIR verify [PATH]
+//   repotxn --store DIR consumers list
+//   repotxn --store DIR consumers drop NAME
 //   repotxn --help | --version
 //
 // `--json` turns the answer into one JSON document on standard output. Options may stand before,
@@ -35,6 +37,8 @@ enum class Verb : uint8_t {
   kLogVerify,
   kRecover,
   kVerify,
+  kConsumersList,
+  kConsumersDrop,
 };
 
 struct CommandLine {
@@ -45,6 +49,7 @@ struct CommandLine {
   // Repository of `repo create`, `repo show` and, optionally, `verify`.
   txn::RepositoryPath repository;
   bool has_repository = false;
+  std::string consumer;  // of `consumers drop`
   ObjectFormat object_format = ObjectFormat::kSha1;
   bool json = false;
 };

@@ -180,6 +180,48 @@ Outcome RunRecover(const CommandLine& command, const std::string& root, std::ost
   return outcome;
 }
 
+// {"name", "acknowledged_lsn", "dropped", "lag_entries", "lag_bytes"}
+Json ConsumerToJson(const txn::ConsumerInfo& consumer) {
+  Json item;
+  item["name"] = consumer.name;
+  item["acknowledged_lsn"] = consumer.acknowledged.value();
+  item["dropped"] = consumer.is_dropped;
+  item["lag_entries"] = consumer.lag_entries;
+  item["lag_bytes"] = consumer.lag_bytes;
+  return item;
+}
+
+Outcome RunConsumersList(const CommandLine& command, const std::string& root, std::ostream& out) {
+  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
+    Json list = Json::array();
+    for (const txn::ConsumerInfo& consumer : store.ListConsumers()) {
+      if (command.json) {
+        list.push_back(ConsumerToJson(consumer));
+      } else {
+        out << consumer.name << "  acknowledged LSN " << consumer.acknowledged.value() << "  behind by "
+            << consumer.lag_entries << " entries, " << consumer.lag_bytes << " bytes"
+            << (consumer.is_dropped ? "  DROPPED" : "") << "\n";
+      }
+    }
+    if (command.json) WriteJson(out, Json{{"consumers", std::move(list)}});
+    return {};
+  });
+}
+
+Outcome RunConsumersDrop(const CommandLine& command, const std::string& root, std::ostream& out) {
+  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
+    if (absl::Status dropped = store.DropConsumer(command.consumer); !dropped.ok()) {
+      return Outcome::Refused(std::move(dropped));
+    }
+    if (command.json) {
+      WriteJson(out, Json{{"ok", true}});
+    } else {
+      out << "removed consumer " << command.consumer << "\n";
+    }
+    return {};
+  });
+}
+
 Outcome Dispatch(const CommandLine& command, std::ostream& out) {
   const std::string root = AbsoluteStorePath(command.store);
   switch (command.verb) {
@@ -203,6 +245,10 @@ Outcome Dispatch(const CommandLine& command, std::ostream& out) {
       return RunRecover(command, root, out);
     case Verb::kVerify:
       return RunVerify(command, root, out);
+    case Verb::kConsumersList:
+      return RunConsumersList(command, root, out);
+    case Verb::kConsumersDrop:
+      return RunConsumersDrop(command, root, out);
   }
   return {ExitCode::kUsage, absl::InvalidArgumentError("unknown command")};
 }

@@ -80,6 +80,23 @@ void RequestMetrics::AppendText(std::string* out) const {
   }
 }
 
+void AppendConsumerMetrics(const std::vector<txn::ConsumerInfo>& consumers, std::string* out) {
+  if (consumers.empty()) return;
+  const auto append = [&](absl::string_view name, absl::string_view help, auto value_of) {
+    AppendHead(name, "gauge", help, out);
+    for (const txn::ConsumerInfo& consumer : consumers) {
+      // Names have no character that would need escaping.
+      absl::StrAppend(out, name, "{consumer=\"", consumer.name, "\"} ", value_of(consumer), "\n");
+    }
+  };
+  append("repotxn_consumer_lag_entries", "Entries that a consumer has not acknowledged.",
+         [](const auto& consumer) { return consumer.lag_entries; });
+  append("repotxn_consumer_lag_bytes", "Bytes of log that a consumer has not acknowledged.",
+         [](const auto& consumer) { return consumer.lag_bytes; });
+  append("repotxn_consumer_dropped", "1 when a consumer lagged too far and gets nothing any more.",
+         [](const auto& consumer) { return consumer.is_dropped ? 1 : 0; });
+}
+
 void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out) {
   const auto number = [](auto value) { return static_cast<double>(value); };
   const Sample samples[] = {

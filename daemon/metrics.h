@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "txn/store.h"
@@ -43,6 +44,8 @@ class RequestMetrics {
   std::array<PerKind, kRequestKinds> kinds_;
 };
 
+// Appends how far each consumer of committed entries lags.
+void AppendConsumerMetrics(const std::vector<txn::ConsumerInfo>& consumers, std::string* out);
 // Appends the text of a store's counters.
 void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out);
 

@@ -15,11 +15,14 @@
 #include "absl/time/clock.h"
 #include "daemon/access.h"
 #include "daemon/error_reply.h"
+#include "daemon/event_delivery.h"
+#include "daemon/event_file.h"
 #include "daemon/http_server.h"
 #include "daemon/metrics.h"
 #include "daemon/receive_pack.h"
 #include "daemon/rest.h"
 #include "daemon/upload_pack.h"
+#include "daemon/webhook.h"
 #include "storage/clock.h"
 #include "storage/log.h"
 #include "storage/status_macros.h"
@@ -128,6 +131,20 @@ class Server::Impl {
         pushes_(options.pushes_max),
         fetches_(options.fetches_max) {}
 
+  // Before the first push: the consumers are there when it is committed.
+  absl::Status StartDeliveries() {
+    if (!options_.events_file.empty()) {
+      REPOTXN_ASSIGN_OR_RETURN(auto file, EventFile::OpenPath(options_.events_file, store_->incarnation()));
+      REPOTXN_RETURN_IF_ERROR(StartDelivery("events-file", std::move(file)));
+    }
+    if (!options_.webhook.empty()) {
+      REPOTXN_ASSIGN_OR_RETURN(const WebhookUrl url, ParseWebhookUrl(options_.webhook));
+      REPOTXN_RETURN_IF_ERROR(
+          StartDelivery("webhook", MakeWebhook(url, WebhookOptions(), store_->incarnation())));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Listen() {
     HttpServerOptions http;
     http.host = options_.host;
@@ -154,10 +171,19 @@ class Server::Impl {
       storage::LogWarning("requests were cut off when the server stopped");
     }
     upload_pack_.DropPins();
+    for (const auto& delivery : deliveries_) delivery->Stop();
     return store_->Close();
   }
 
  private:
+  absl::Status StartDelivery(const std::string& name, std::unique_ptr<EventSink> sink) {
+    REPOTXN_ASSIGN_OR_RETURN(auto delivery,
+                             EventDelivery::Start(store_.get(), storage::Clock::System(), name,
+                                                  std::move(sink), EventDeliveryOptions()));
+    deliveries_.push_back(std::move(delivery));
+    return absl::OkStatus();
+  }
+
   static ReceivePackOptions ReceiveOptions(const ServerOptions& options) {
     ReceivePackOptions receive;
     receive.create_on_push = options.create_on_push;
@@ -218,6 +244,7 @@ class Server::Impl {
     std::string text;
     requests_.AppendText(&text);
     AppendStoreMetrics(store_->Metrics(), &text);
+    AppendConsumerMetrics(store_->ListConsumers(), &text);
     out.Reply(200, "text/plain; version=0.0.4", text);
   }
 
@@ -257,6 +284,7 @@ class Server::Impl {
   Gate fetches_;
   RequestMetrics requests_;
   std::atomic<bool> is_stopped_{false};
+  std::vector<std::unique_ptr<EventDelivery>> deliveries_;
   // Last, so that it is destroyed first: its handlers use all of the above.
   std::unique_ptr<HttpServer> http_;
 };
@@ -287,6 +315,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   REPOTXN_ASSIGN_OR_RETURN(std::unique_ptr<txn::Store> store,
                            txn::Store::Open(root, store_options));
   auto impl = std::make_unique<Impl>(options, std::move(access), std::move(store));
+  REPOTXN_RETURN_IF_ERROR(impl->StartDeliveries());
   REPOTXN_RETURN_IF_ERROR(impl->Listen());
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "daemon/webhook.h"
 #include "storage/status_macros.h"
 
 namespace repotxn::daemon {
@@ -66,6 +67,15 @@ absl::Status SetFlag(absl::string_view flag, const std::string& value, ServerOpt
     if (value.empty()) return BadValue(flag, "a file");
     options->token_file = value;
     return absl::OkStatus();
+  }
+  if (flag == "--events-file") {
+    if (value.empty() || value.back() == '/') return BadValue(flag, "a file");
+    options->events_file = value;
+    return absl::OkStatus();
+  }
+  if (flag == "--webhook") {
+    options->webhook = value;
+    return ParseWebhookUrl(value).status();
   }
   if (flag == "--max-body-bytes") return SetBytes(flag, value, &options->body_bytes_max);
   if (flag == "--request-timeout") return SetDuration(flag, value, &options->request_timeout);
@@ -163,6 +173,8 @@ usage: repotxnd serve --store DIR --listen HOST:PORT [options]
   --create-on-push          a push to an absent repository creates it
   --token-file FILE         lines `token [name] [ro|rw]`; without it everybody may do
                             everything, and only loopback addresses are listened on
+  --events-file FILE        append a line of JSON for every push to FILE
+  --webhook URL             POST the same to http://HOST[:PORT][/PATH], in order, until it answers 2xx
 
 limits
   --max-body-bytes N        bytes of one request, decompressed (4 GiB)

@@ -1,6 +1,7 @@
 // The command line of repotxnd.
 //
-//   repotxnd serve --store DIR --listen HOST:PORT [--create-on-push] [--token-file FILE] [limits]
+//   repotxnd serve --store DIR --listen HOST:PORT [--create-on-push] [--token-file FILE]
+//       [--events-file FILE] [--webhook URL] [limits]
 //
 // Pure. Thread-compatible.
 #ifndef REPOTXN_DAEMON_SERVER_OPTIONS_H_
@@ -22,6 +23,9 @@ struct ServerOptions {
   int port = 0;
   bool create_on_push = false;
   std::string token_file;
+  // Where committed ref changes are told; empty: nowhere.
+  std::string events_file;
+  std::string webhook;  // http://HOST[:PORT][/PATH]
 
   int64_t body_bytes_max = int64_t{4} << 30;
   absl::Duration request_timeout = absl::Hours(1);

@@ -79,6 +79,7 @@ absl::Status StoreCore::RunBackgroundWork() {
   TrimToOldestReader();
   EndOldestTransactionsBeyondBounds();
   REPOTXN_RETURN_IF_ERROR(PurgeRemoved());
+  if (queue_->poison().ok()) REPOTXN_RETURN_IF_ERROR(TrimBehindConsumers());
   return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
 }
 
@@ -150,6 +151,7 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
   REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
   REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
+  const int64_t manifest_bytes = commit.prepared.body_payload.size;
   const CommitResult result = committer_->Commit(&commit);
   if (result.outcome == CommitOutcome::kNotCommitted) {
     // Somebody else's change of the repository itself came first; the next round looks again.
@@ -157,7 +159,7 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   }
   payload.ReleaseToLog();
   if (!result.committed()) return result.status;
-  if (!payload.files().empty()) NotePayload(result.lsn, manifest.transaction_id);
+  if (!payload.files().empty()) payload_retention_.Note(result.lsn, manifest.transaction_id, manifest_bytes);
   ref_packings_.fetch_add(1, std::memory_order_relaxed);
   return absl::OkStatus();
 }
@@ -166,7 +168,8 @@ bool StoreCore::CheckpointIsDue() {
   if (publisher_->committed_lsn().value() == applied_lsn_.load()) return false;
   // A store that dies again and again must not redo more each time.
   if (recovery_report_.entries_redone >= kRedoneMax && checkpoints_.load() == 0) return true;
-  if (replicator_->retained_bytes() >= options_.checkpoint_log_bytes) return true;
+  // Not what is retained: a consumer may hold that, and no checkpoint would free it.
+  if (replicator_->BytesAbove(wal::Lsn(applied_lsn_.load())) >= options_.checkpoint_log_bytes) return true;
   const storage::MutexLock lock(&checkpoint_mutex_);
   return environment_.clock->Monotonic() - checkpointed_at_ >= options_.checkpoint_interval;
 }
@@ -186,30 +189,15 @@ absl::Status StoreCore::Checkpoint() {
     committer_->Poison(absl::UnavailableError("sync of a checkpoint failed"));
     return synced;
   }
-  wal::Positions next = positions_;
-  next.applied = position;
-  storage::MetadataBatch batch;
-  batch.Put(kPositionsKey, wal::EncodePositions(next));
   // If we die before this is durable, the old applied position holds and the tail is redone.
-  if (absl::Status written = metadata_->Write(batch, storage::MetadataSync::kSynced); !written.ok()) {
+  const auto mark = consumers_->AdvanceApplied(position);
+  if (!mark.ok()) {
     committer_->Poison(absl::UnavailableError("write of the applied position failed"));
-    return written;
+    return mark.status();
   }
-  positions_ = std::move(next);
   applied_lsn_.store(position.lsn.value());
   checkpoints_.fetch_add(1, std::memory_order_relaxed);
-  REPOTXN_RETURN_IF_ERROR(replicator_->Applied(wal::LowWaterMark(positions_).lsn));
-  std::vector<TransactionId> covered;
-  {
-    const storage::MutexLock payloads(&payload_mutex_);
-    const auto keep = std::stable_partition(
-        logged_payloads_.begin(), logged_payloads_.end(),
-        [&](const auto& payload) { return payload.first > position.lsn; });
-    for (auto it = keep; it != logged_payloads_.end(); ++it) covered.push_back(it->second);
-    logged_payloads_.erase(keep, logged_payloads_.end());
-  }
-  for (const TransactionId& id : covered) REPOTXN_RETURN_IF_ERROR(payload_store_->Remove(id));
-  return absl::OkStatus();
+  return Trim(position.lsn, mark->lsn);
 }
 
 absl::Status StoreCore::LoadForgotten() {
@@ -265,6 +253,8 @@ absl::Status StoreCore::Close() {
     return close_status_;
   }
   live_.Close();
+  consumers_->Close();
+  publisher_->WakeWaiters();
   StopBackground();
   committer_->Drain();
   snapshots_->DropUnused(0);

@@ -228,8 +228,10 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
   auto manifest = BuildManifest(*changes, payload.get());
   if (!manifest.ok()) return NotCommitted(changes->id, manifest.status());
   CommitResult result;
+  int64_t manifest_bytes = 0;
   if (absl::Status prepared = Prepare(*changes, *std::move(manifest), payload.get(), &commit);
       prepared.ok()) {
+    manifest_bytes = commit.prepared.body_payload.size;
     result = committer_->Commit(&commit);
   } else {
     result = NotCommitted(changes->id, std::move(prepared));
@@ -241,7 +243,9 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     return result;
   }
   payload->ReleaseToLog();
-  if (result.committed() && !payload->files().empty()) NotePayload(result.lsn, changes->id);
+  if (result.committed() && !payload->files().empty()) {
+    payload_retention_.Note(result.lsn, changes->id, manifest_bytes);
+  }
   return result;
 }
 
@@ -328,11 +332,6 @@ void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
   for (const RepositoryId& id : effects.purged) repositories_->Remove(id);
   const int64_t before = overlay_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (before <= options_.overlay_bytes_high && before + bytes > options_.overlay_bytes_high) WakeBackground();
-}
-
-void StoreCore::NotePayload(wal::Lsn lsn, const TransactionId& id) {
-  const storage::MutexLock lock(&payload_mutex_);
-  logged_payloads_.emplace_back(lsn, id);
 }
 
 }  // namespace repotxn::txn

@@ -62,6 +62,22 @@ bool Publisher::AwaitCommitted(wal::Lsn lsn, absl::Duration timeout) {
   return position_.lsn >= lsn;
 }
 
+Publisher::Wake Publisher::AwaitChange(wal::Lsn lsn, absl::Duration timeout,
+                                       const std::atomic<bool>& stop) {
+  const storage::MutexLock lock(&mutex_);
+  if (position_.lsn >= lsn || stop.load()) return Wake::kChanged;
+  if (is_failed_ || is_log_failed_) return Wake::kFailed;
+  ++committed_waiters_;
+  const bool timed_out = advanced_.WaitFor(&mutex_, timeout);
+  --committed_waiters_;
+  return timed_out ? Wake::kTimedOut : Wake::kChanged;
+}
+
+void Publisher::WakeWaiters() {
+  const storage::MutexLock lock(&mutex_);
+  advanced_.SignalAll();
+}
+
 void Publisher::NoteLogFailed() {
   const storage::MutexLock lock(&mutex_);
   is_log_failed_ = true;

@@ -46,6 +46,12 @@ class Publisher {
   bool AwaitPublished(PendingCommit* commit) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until `lsn` is committed, Fail() was called or `timeout` passed. Returns whether it is committed.
   bool AwaitCommitted(wal::Lsn lsn, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For readers of the log. Waits until `lsn` is committed, somebody calls WakeWaiters(), or `timeout` passed; not at all
+  // when `stop` is set, which is set before WakeWaiters() is called. May wake for nothing: look again.
+  enum class Wake : uint8_t { kChanged, kTimedOut, kFailed };
+  Wake AwaitChange(wal::Lsn lsn, absl::Duration timeout, const std::atomic<bool>& stop)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void WakeWaiters() ABSL_LOCKS_EXCLUDED(mutex_);
   // The log takes nothing more: whoever waits for an LSN beyond it gives up. What is durable is still published.
   void NoteLogFailed() ABSL_LOCKS_EXCLUDED(mutex_);
   // Stops for ever and wakes all waiters.

@@ -49,6 +49,7 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
   TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
   REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
   REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
+  const int64_t manifest_bytes = commit.prepared.body_payload.size;
   const CommitResult result = committer_->Commit(&commit);
   if (result.outcome == CommitOutcome::kNotCommitted) {
     // Brought back meanwhile.
@@ -56,7 +57,7 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
   }
   payload.ReleaseToLog();
   if (!result.committed()) return result.status;
-  if (!payload.files().empty()) NotePayload(result.lsn, manifest.transaction_id);
+  if (!payload.files().empty()) payload_retention_.Note(result.lsn, manifest.transaction_id, manifest_bytes);
   return true;
 }
 

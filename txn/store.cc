@@ -23,7 +23,8 @@ absl::Status CheckOptions(const StoreOptions& options) {
     return absl::InvalidArgumentError("segment_bytes is out of range");
   }
   if (options.loose_refs_max < 0 || options.direct_pack_refs_min < 1 ||
-      options.admission_queue_max < 1 || options.idle_lease <= absl::ZeroDuration() ||
+      options.admission_queue_max < 1 || options.consumer_bytes_max < 1 ||
+      options.idle_lease <= absl::ZeroDuration() ||
       options.old_versions_bytes_max < 0 || options.history_bytes_max < 0) {
     return absl::InvalidArgumentError("a bound of the store options is out of range");
   }
@@ -184,6 +185,7 @@ absl::StatusOr<std::vector<RepositoryInfo>> Store::ListRepositories(absl::string
 
 wal::Lsn Store::committed_lsn() const { return core_->publisher()->committed_lsn(); }
 StoreMetrics Store::Metrics() const { return core_->Metrics(); }
+StoreId Store::incarnation() const { return core_->incarnation(); }
 const RecoveryReport& Store::recovery_report() const { return core_->recovery_report(); }
 int Store::lock_descriptor() const { return core_->lock_descriptor(); }
 absl::Status Store::Health() const { return core_->committer()->poison(); }

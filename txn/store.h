@@ -34,6 +34,7 @@
 #include "storage/clock.h"
 #include "storage/file_system.h"
 #include "storage/random.h"
+#include "txn/consumers.h"
 #include "txn/object_staging.h"
 #include "txn/outcome.h"
 #include "txn/repository_path.h"
@@ -76,6 +77,8 @@ struct StoreOptions {
   absl::Duration outcome_retention = absl::Hours(24);
   // How long a deleted repository can be brought back. Its files take space until then.
   absl::Duration undelete_retention = absl::Hours(24);
+  // Bytes of log and large manifests that one consumer may hold back; a consumer that lags further is dropped.
+  int64_t consumer_bytes_max = 1 << 30;
   // How long opening waits for the LOCK of a process (or its children) that is going away.
   absl::Duration lock_wait = absl::Seconds(10);
   // Without a background thread the embedder calls RunBackgroundWork(); for deterministic tests.
@@ -182,7 +185,37 @@ class Store {
   absl::StatusOr<std::vector<RepositoryInfo>> ListRepositories(absl::string_view prefix, absl::string_view after,
                                                               int limit);
 
+  // Consumers of committed entries: txn/consumers.h has the contract.
+  //
+  // Makes a consumer, durably. Errors: kAlreadyExists, also while a dropped one of this name waits for DropConsumer();
+  // kOutOfRange its first entry is trimmed; kInvalidArgument its first entry lies in the future, or the name is bad;
+  // kResourceExhausted too many.
+  absl::Status CreateConsumer(absl::string_view name, const ConsumerStart& start);
+  // All of them, by name, the dropped ones too.
+  std::vector<ConsumerInfo> ListConsumers() const;
+  // The entries behind what the consumer has acknowledged, in LSN order without gaps; waits for the first one. Empty when
+  // options.wait passed first. One call at a time for each consumer.
+  //
+  // Errors
+  //   kOutOfRange          it lagged too far and was dropped, durably; payload "acknowledged_lsn" tells where it stood.
+  //   kNotFound            no such consumer, or removed meanwhile.
+  //   kCancelled           InterruptConsumer().
+  //   kUnavailable         the store closes, or takes no more entries after a fault.
+  //   kFailedPrecondition  another call for it is under way.
+  //   kDataLoss            the log is damaged there.
+  absl::StatusOr<std::vector<ConsumedEntry>> NextEntries(absl::string_view name, const NextOptions& options);
+  // The owner has done with every entry up to `lsn`. Durable at the next checkpoint at the latest; until then a crash may
+  // bring entries again. Errors: kFailedPrecondition not delivered since the store was opened; kNotFound; kOutOfRange
+  // dropped; kUnavailable closing.
+  absl::Status AcknowledgeEntries(absl::string_view name, wal::Lsn lsn);
+  // Removes a consumer, durably, whatever its state: the owner's word that it knows of a drop as well. kNotFound.
+  absl::Status DropConsumer(absl::string_view name);
+  // Ends the wait of NextEntries() that is under way for this consumer, or else the next call, once. kNotFound.
+  absl::Status InterruptConsumer(absl::string_view name);
+
   wal::Lsn committed_lsn() const;
+  // Changes when a store is restored from a backup: LSNs of different incarnations do not compare.
+  StoreId incarnation() const;
   StoreMetrics Metrics() const;
   const RecoveryReport& recovery_report() const;
   // Descriptor of LOCK, which Git children inherit; -1 in memory.

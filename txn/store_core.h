@@ -30,9 +30,12 @@
 #include "absl/status/statusor.h"
 #include "storage/metadata_store.h"
 #include "txn/committer.h"
+#include "txn/consumer_table.h"
+#include "txn/consumers.h"
 #include "txn/live_transactions.h"
 #include "txn/materializer.h"
 #include "txn/partition.h"
+#include "txn/payload_retention.h"
 #include "txn/publisher.h"
 #include "txn/repository_table.h"
 #include "txn/row_space.h"
@@ -82,6 +85,14 @@ class StoreCore {
   // Outcome that a row of a request id records; nullopt: none at `at`.
   absl::StatusOr<std::optional<CommitResult>> RecordedRequest(absl::string_view request_id, wal::Lsn at);
 
+  // Consumers (txn/consumers.cc); contracts in txn/store.h.
+  absl::Status CreateConsumer(absl::string_view name, const ConsumerStart& start);
+  std::vector<ConsumerInfo> ListConsumers();
+  absl::StatusOr<std::vector<ConsumedEntry>> NextEntries(absl::string_view name, const NextOptions& options);
+  absl::Status AcknowledgeEntries(absl::string_view name, wal::Lsn lsn);
+  absl::Status DropConsumer(absl::string_view name);
+  absl::Status InterruptConsumer(absl::string_view name);
+
   // Background (txn/background.cc).
   absl::Status RunBackgroundWork();
   absl::Status Materialize();
@@ -110,6 +121,7 @@ class StoreCore {
   Committer* committer() { return committer_.get(); }
   LiveTransactions* live() { return &live_; }
   SnapshotRegistry* registry() { return registry_.get(); }
+  const StoreId& incarnation() const { return incarnation_; }
   const RecoveryReport& recovery_report() const { return recovery_report_; }
   int lock_descriptor() const { return lock_descriptor_.load(); }
   // kUnavailable once Close() was called.
@@ -132,6 +144,8 @@ class StoreCore {
   absl::Status LoadTail(wal::Lsn last);
   absl::Status LoadEntry(const wal::DecodedEntry& entry);
   absl::Status RemoveDeadPayload();
+  // Keeps a covered entry's payload when it holds the manifest and a consumer has yet to read that.
+  absl::StatusOr<bool> KeepManifestPayload(const TransactionId& id, wal::Lsn low_water_mark);
   void StartBackground();
   void StopBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
 
@@ -147,7 +161,22 @@ class StoreCore {
   absl::Status DoPurgeWork(const EntryEffects& effects);
   absl::Status DoDirectoryWork(const PendingCommit& commit);
   void PublishEntry(const EntryEffects& effects, wal::Lsn lsn);
-  void NotePayload(wal::Lsn lsn, const TransactionId& id);
+
+  // Consumers (txn/consumers.cc).
+  // The position that a consumer has acknowledged when `from` is its next entry. kOutOfRange when that is trimmed.
+  absl::StatusOr<wal::LogPosition> PositionBefore(wal::Lsn from);
+  // Waits until `lsn` is committed; false when `wait` passed first.
+  absl::StatusOr<bool> AwaitEntry(absl::string_view name, ConsumerReader* reader, wal::Lsn lsn, absl::Duration wait);
+  absl::StatusOr<std::vector<ConsumedEntry>> ReadEntries(absl::string_view name, ConsumerReader* reader, wal::Lsn from,
+                                                         const NextOptions& options,
+                                                         std::vector<wal::LogPosition>* delivered);
+  absl::StatusOr<ConsumedEntry> Consume(const wal::DecodedEntry& entry);
+  int64_t BytesHeldBy(wal::Lsn acknowledged) const;
+  bool IsConsumerLagging(const wal::ConsumerPosition& consumer) const;
+  // Drops consumers that lag too far and frees what acknowledgements have set free; nothing to do: no I/O.
+  absl::Status TrimBehindConsumers() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  // Frees log and payload. Both marks are durable.
+  absl::Status Trim(wal::Lsn applied, wal::Lsn low_water_mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
 
   // Background (txn/background.cc).
   void WakeBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
@@ -176,7 +205,7 @@ class StoreCore {
   const Environment environment_;
   const StoreOptions options_;
   storage::FileSystem* const fs_;
-  StoreId store_id_;
+  StoreId store_id_, incarnation_;
   RecoveryReport recovery_report_;
 
   std::unique_ptr<storage::MetadataStore> metadata_;
@@ -192,6 +221,8 @@ class StoreCore {
   std::unique_ptr<wal::LogQueue> queue_;
   std::unique_ptr<Committer> committer_;
   std::unique_ptr<SnapshotMaker> snapshots_;
+  std::unique_ptr<ConsumerTable> consumers_;
+  PayloadRetention payload_retention_;
   LiveTransactions live_;
 
   std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
@@ -203,12 +234,8 @@ class StoreCore {
   std::atomic<int> lock_descriptor_{-1};
 
   storage::Mutex checkpoint_mutex_{storage::MutexRank::kLifecycle};
-  wal::Positions positions_ ABSL_GUARDED_BY(checkpoint_mutex_);
   absl::Duration checkpointed_at_ ABSL_GUARDED_BY(checkpoint_mutex_);
   absl::Status close_status_ ABSL_GUARDED_BY(checkpoint_mutex_);
-
-  storage::Mutex payload_mutex_{storage::MutexRank::kLeaf};
-  std::vector<std::pair<wal::Lsn, TransactionId>> logged_payloads_ ABSL_GUARDED_BY(payload_mutex_);
 
   storage::Mutex pause_mutex_{storage::MutexRank::kLeaf};
   storage::CondVar pause_over_;

@@ -1,6 +1,6 @@
 // Opening a store: the steps are in txn/store_core.h.
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,17 +23,21 @@ std::string StoreFileContent(const StoreId& id, const StoreId& incarnation) {
   return absl::StrCat(kFormatLine, "\nid ", id.ToHex(), "\nincarnation ", incarnation.ToHex(), "\n");
 }
 
-absl::StatusOr<StoreId> ParseStoreFile(const std::string& content) {
+// Id and incarnation.
+absl::StatusOr<std::pair<StoreId, StoreId>> ParseStoreFile(const std::string& content) {
   const std::vector<std::string> lines = absl::StrSplit(content, '\n');
   if (!absl::StartsWith(lines[0], "repotxn store, format ")) {
     return absl::DataLossError("STORE is damaged");
   }
   if (lines[0] != kFormatLine) return absl::UnimplementedError("store has a newer format level");
-  if (lines.size() != 4 || !absl::StartsWith(lines[1], "id ")) {
+  if (lines.size() != 4 || !absl::StartsWith(lines[1], "id ") ||
+      !absl::StartsWith(lines[2], "incarnation ")) {
     return absl::DataLossError("STORE is damaged");
   }
   const auto id = StoreId::FromHex(absl::string_view(lines[1]).substr(3));
-  return id.ok() ? id : absl::StatusOr<StoreId>(absl::DataLossError("STORE is damaged"));
+  const auto incarnation = StoreId::FromHex(absl::string_view(lines[2]).substr(12));
+  if (!id.ok() || !incarnation.ok()) return absl::DataLossError("STORE is damaged");
+  return std::make_pair(*id, *incarnation);
 }
 
 std::vector<storage::StorePath> TopDirectories() {
@@ -147,7 +151,9 @@ absl::Status StoreCore::OpenRoot() {
   REPOTXN_RETURN_IF_ERROR(LockRoot());
   if (!is_store) REPOTXN_RETURN_IF_ERROR(CreateRoot());
   REPOTXN_ASSIGN_OR_RETURN(const std::string content, storage::ReadFile(*fs_, layout::StoreFile(), 4096));
-  REPOTXN_ASSIGN_OR_RETURN(store_id_, ParseStoreFile(content));
+  REPOTXN_ASSIGN_OR_RETURN(const auto ids, ParseStoreFile(content));
+  store_id_ = ids.first;
+  incarnation_ = ids.second;
   for (const storage::StorePath& directory : TopDirectories()) {
     REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*fs_, directory));
   }
@@ -162,21 +168,18 @@ absl::Status StoreCore::OpenRoot() {
 absl::Status StoreCore::OpenLog() {
   {
     const storage::MutexLock lock(&checkpoint_mutex_);
-    const auto stored = metadata_->Get(kPositionsKey);
-    if (stored.ok()) {
-      REPOTXN_ASSIGN_OR_RETURN(positions_, wal::DecodePositions(*stored));
-    } else if (!absl::IsNotFound(stored.status())) {
-      return stored.status();
-    }
+    REPOTXN_ASSIGN_OR_RETURN(wal::Positions positions, ConsumerTable::Load(metadata_.get()));
     checkpointed_at_ = environment_.clock->Monotonic();
-    applied_lsn_ = positions_.applied.lsn.value();
+    applied_lsn_ = positions.applied.lsn.value();
     wal::LocalReplicator::Options options;
     options.segment_bytes = options_.segment_bytes;
     options.directory = layout::Log();
     options.payload_directory = layout::Payload();
     options.random_salt = [this] { return storage::NextUint64(*environment_.random); };
-    REPOTXN_ASSIGN_OR_RETURN(replicator_,
-                             wal::LocalReplicator::Create(fs_, positions_.applied, options));
+    options.durable = positions.applied;
+    REPOTXN_ASSIGN_OR_RETURN(
+        replicator_, wal::LocalReplicator::Create(fs_, wal::LowWaterMark(positions), options));
+    consumers_ = std::make_unique<ConsumerTable>(metadata_.get(), std::move(positions));
   }
   REPOTXN_RETURN_IF_ERROR(LoadForgotten());
   REPOTXN_ASSIGN_OR_RETURN(const wal::LogTail tail, replicator_->Acquire());
@@ -230,7 +233,7 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
       }));
   DropPackedRefs(entry.dropped, &effects);
   PublishEntry(effects, entry.lsn);
-  NotePayload(entry.lsn, entry.transaction_id);
+  payload_retention_.Note(entry.lsn, entry.transaction_id, entry.body_payload_bytes);
   for (const wal::CreateRepository& created : effects.created) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
   }
@@ -257,15 +260,25 @@ absl::Status StoreCore::LoadTail(wal::Lsn last) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> StoreCore::KeepManifestPayload(const TransactionId& id, wal::Lsn low_water_mark) {
+  REPOTXN_ASSIGN_OR_RETURN(const wal::Resolution found, replicator_->Resolve(id));
+  if (found.state != wal::ProposalState::kCommitted || found.lsn <= low_water_mark) return false;
+  REPOTXN_ASSIGN_OR_RETURN(const auto cursor, replicator_->Follow(found.lsn));
+  const auto entry = cursor->Next();
+  if (entry.ok() && entry->body_payload_bytes == 0) return false;
+  // A manifest that cannot be read is told to the consumer that wants it; it must not keep the store shut.
+  payload_retention_.Note(found.lsn, id, entry.ok() ? entry->body_payload_bytes : 1);
+  return true;
+}
+
 absl::Status StoreCore::RemoveDeadPayload() {
-  std::set<TransactionId> logged;
-  {
-    const storage::MutexLock lock(&payload_mutex_);
-    for (const auto& [lsn, id] : logged_payloads_) logged.insert(id);
-  }
+  const wal::Lsn mark = wal::LowWaterMark(consumers_->positions()).lsn;
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<TransactionId> ids, payload_store_->List());
+  const absl::flat_hash_set<TransactionId> of_tail = payload_retention_.ids();
   for (const TransactionId& id : ids) {
-    if (logged.count(id) == 0) REPOTXN_RETURN_IF_ERROR(payload_store_->Remove(id));
+    if (of_tail.contains(id)) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_kept, KeepManifestPayload(id, mark));
+    if (!is_kept) REPOTXN_RETURN_IF_ERROR(payload_store_->Remove(id));
   }
   return absl::OkStatus();
 }

@@ -187,6 +187,7 @@ absl::StatusOr<DecodedEntry> DecodeEntry(const EntryHeader& header, absl::string
   entry.epoch = header.epoch;
   entry.transaction_id = header.transaction_id;
   entry.chain = header.chain;
+  if (header.body_is_payload) entry.body_payload_bytes = header.payload_size;
   REPOTXN_ASSIGN_OR_RETURN(entry.manifest, DecodeManifest(body));
   REPOTXN_ASSIGN_OR_RETURN(entry.dropped, DecodeDropped(dropped));
   if (entry.manifest.transaction_id != header.transaction_id) {

@@ -88,6 +88,7 @@ struct DecodedEntry {
   Manifest manifest;
   std::vector<DroppedRef> dropped;
   ChainChecksum chain;
+  int64_t body_payload_bytes = 0;  // of the manifest's payload file; 0 when it stood in the record
 };
 
 // What staging computes of an entry, outside every lock.

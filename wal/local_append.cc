@@ -169,6 +169,7 @@ void LocalReplicator::PublishPart(absl::Span<const SealedEntry> entries) {
     segment.ids.emplace(entry.transaction_id, entry.lsn);
   }
   segment.last_lsn = written_.lsn;
+  segment.used_bytes = end_offset_;
   committed_ = written_.lsn;
 }
 

@@ -153,6 +153,7 @@ absl::StatusOr<LogTail> LocalReplicator::Acquire() {
   options.segment_bytes = options_.segment_bytes;
   options.spare_segments = options_.spare_segments;
   options.random_salt = options_.random_salt;
+  options.durable = options_.durable;
   REPOTXN_ASSIGN_OR_RETURN(RecoveredLog recovered, RecoverLog(file_system_, base_, options));
   REPOTXN_ASSIGN_OR_RETURN(Spare current, OpenSpare(recovered.header.number));
   std::deque<Spare> spares;
@@ -174,6 +175,7 @@ LogTail LocalReplicator::Adopt(RecoveredLog recovered, std::unique_ptr<storage::
   Segment segment;
   segment.header = recovered.header;
   segment.file_bytes = recovered.file_bytes;
+  segment.used_bytes = recovered.end_offset;
   segment.last_lsn = recovered.end.lsn;
   for (const ScannedEntry& entry : recovered.entries) {
     segment.ids.emplace(entry.transaction_id, entry.lsn);
@@ -265,17 +267,6 @@ int64_t LocalReplicator::retained_bytes() const {
   int64_t bytes = 0;
   for (const Segment& segment : segments_) bytes += segment.file_bytes;
   return bytes;
-}
-
-Lsn LocalReplicator::OldestWithin(int64_t bytes) const {
-  MutexLock lock(&mutex_);
-  Lsn oldest = committed_.Next();
-  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
-    bytes -= segment->file_bytes;
-    if (bytes < 0) break;
-    oldest = segment->header.first_lsn;
-  }
-  return oldest;
 }
 
 Lsn LocalReplicator::committed_lsn() const {

@@ -64,6 +64,8 @@ class LocalReplicator : public Replicator {
     storage::StorePath payload_directory = storage::StorePath::Literal("payload");
     // Source of salts; random when empty.
     std::function<uint64_t()> random_salt;
+    // The applied position, when a reader of the log holds `base` below it: the log reaches it.
+    LogPosition durable;
   };
 
   // `base`: the position above which entries are needed, durable outside the log: the low-water
@@ -92,9 +94,11 @@ class LocalReplicator : public Replicator {
   Lsn retained_from() const;
   // Bytes of the segments in use (spares excluded): what a checkpoint would free.
   int64_t retained_bytes() const;
-  // The oldest LSN such that the segments from its own on have at most `bytes` bytes; for dropping
-  // consumers that lag.
-  Lsn OldestWithin(int64_t bytes) const;
+  // About how many bytes the records above `lsn` take: exact at the bounds of segments, in between
+  // in proportion to the LSNs. What is trimmed already counts nothing.
+  int64_t BytesAbove(Lsn lsn) const;
+  // Whether Applied(lsn) would free a segment.
+  bool HasSegmentsBelow(Lsn lsn) const;
   Lsn committed_lsn() const;
 
  private:
@@ -104,6 +108,7 @@ class LocalReplicator : public Replicator {
   struct Segment {
     SegmentHeader header;
     int64_t file_bytes = 0;
+    int64_t used_bytes = 0;  // up to the end of its newest group
     Lsn last_lsn;  // newest committed entry in it; first_lsn - 1 when there is none
     absl::flat_hash_map<TransactionId, Lsn> ids;
   };
@@ -141,6 +146,8 @@ class LocalReplicator : public Replicator {
   void EndMaintenance() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AddSpare() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Retire(const std::vector<uint64_t>& numbers) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the oldest segment holds nothing above `lsn`, and is not the one in use or about to be.
+  bool OldestIsBelow(Lsn lsn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasSpareSpaceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Segment* SegmentHolding(Lsn lsn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

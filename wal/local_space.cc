@@ -1,4 +1,5 @@
 // LocalReplicator: record space, files made ahead, and trimming.
+#include <algorithm>
 #include <utility>
 
 #include "storage/check.h"
@@ -92,6 +93,32 @@ absl::Status LocalReplicator::AddSpare() {
   return absl::OkStatus();
 }
 
+bool LocalReplicator::OldestIsBelow(Lsn lsn) const {
+  if (segments_.size() <= 1 || segments_.front().last_lsn > lsn) return false;
+  // A segment without a committed group may be the one that is being begun: its predecessor stays
+  // until then.
+  return segments_[1].header.first_lsn <= committed_;
+}
+
+bool LocalReplicator::HasSegmentsBelow(Lsn lsn) const {
+  MutexLock lock(&mutex_);
+  return OldestIsBelow(lsn);
+}
+
+int64_t LocalReplicator::BytesAbove(Lsn lsn) const {
+  MutexLock lock(&mutex_);
+  int64_t bytes = 0;
+  for (const Segment& segment : segments_) {
+    if (segment.last_lsn <= lsn) continue;
+    const uint64_t first = segment.header.first_lsn.value();
+    const uint64_t entries = segment.last_lsn.value() - first + 1;
+    const uint64_t above = segment.last_lsn.value() - std::max(lsn.value(), first - 1);
+    const double share = static_cast<double>(above) / static_cast<double>(entries);
+    bytes += static_cast<int64_t>(static_cast<double>(segment.used_bytes) * share);
+  }
+  return bytes;
+}
+
 // The low-water mark is durable by now [B15]. Die between the steps: the older segments still count
 // or are gone one by one; recovery starts at the last segment that begins at or below its base, and
 // that one is never among them.
@@ -100,10 +127,7 @@ absl::Status LocalReplicator::Applied(Lsn lsn) {
   std::vector<uint64_t> numbers;
   {
     MutexLock lock(&mutex_);
-    while (segments_.size() > 1 && segments_.front().last_lsn <= lsn) {
-      // A segment without a committed group may be the one that is being begun: its predecessor
-      // stays until then.
-      if (segments_[1].header.first_lsn > committed_) break;
+    while (OldestIsBelow(lsn)) {
       numbers.push_back(segments_.front().header.number);
       segments_.pop_front();
     }

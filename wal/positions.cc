@@ -79,10 +79,11 @@ absl::Status RemoveConsumer(Positions* positions, absl::string_view name) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> DropConsumersBelow(Positions* positions, Lsn oldest) {
+std::vector<std::string> DropConsumers(Positions* positions,
+                                       absl::FunctionRef<bool(const ConsumerPosition&)> lags) {
   std::vector<std::string> names;
   for (ConsumerPosition& consumer : positions->consumers) {
-    if (consumer.dropped || consumer.acknowledged.lsn.Next() >= oldest) continue;
+    if (consumer.dropped || !lags(consumer)) continue;
     consumer.dropped = true;
     names.push_back(consumer.name);
   }

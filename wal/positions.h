@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -61,8 +62,9 @@ const ConsumerPosition* FindConsumer(const Positions& positions, absl::string_vi
 absl::Status Acknowledge(Positions* positions, absl::string_view name, const LogPosition& position);
 // kNotFound when absent.
 absl::Status RemoveConsumer(Positions* positions, absl::string_view name);
-// Drops every consumer whose next entry is below `oldest`; returns their names.
-std::vector<std::string> DropConsumersBelow(Positions* positions, Lsn oldest);
+// Drops every consumer that `lags`, unless it has been dropped before; returns their names.
+std::vector<std::string> DropConsumers(Positions* positions,
+                                       absl::FunctionRef<bool(const ConsumerPosition&)> lags);
 
 std::string EncodePositions(const Positions& positions);
 // Errors: kUnimplemented a newer level; kDataLoss anything else.

@@ -261,7 +261,8 @@ absl::StatusOr<RecoveredLog> RecoverLog(FileSystem* file_system, const LogPositi
   REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*file_system, options.directory));
   REPOTXN_RETURN_IF_ERROR(file_system->SyncDirectory(options.directory.Parent()));
   REPOTXN_ASSIGN_OR_RETURN(std::vector<ScannedFile> files, ScanLog(file_system, options.directory));
-  REPOTXN_ASSIGN_OR_RETURN(RecoveryPlan plan, PlanRecovery(base, files));
+  const LogPosition& durable = options.durable.lsn > base.lsn ? options.durable : base;
+  REPOTXN_ASSIGN_OR_RETURN(RecoveryPlan plan, PlanRecovery(base, durable, files));
   if (REPOTXN_PLANT("wal.drop_last_entry") && !plan.tail.empty() &&
       !plan.tail.back().entries.empty()) {
     plan.tail.back().entries.pop_back();

@@ -12,9 +12,9 @@
 //   R3  The log ends at the first bad or missing record n. It is a *torn tail* when nothing proves
 //       that n was durable, and kDataLoss when something does. Proof: a later group of this life
 //       with durable_before >= n, or any later group when the bad record is a group's own (one
-//       group at a time is on its way); a segment header with durable LSN >= n; base >= n.
-//       [A16, C106, C107]
-//   R4  At base the chain is base's; otherwise kDataLoss.
+//       group at a time is on its way); a segment header with durable LSN >= n; base or `durable`
+//       >= n. [A16, C106, C107]
+//   R4  At base the chain is base's, at `durable` it is durable's; otherwise kDataLoss.
 //   R5  Without any valid header the log is empty, which is right for base = 0 only, and only when
 //       no file shows traces that a header was there.
 //   R6  A read error is neither an end nor damage: it is returned, nothing is changed, and the call
@@ -76,14 +76,22 @@ struct RecoveryPlan {
 };
 
 // `files` sorted by number. Pure. Errors: kDataLoss, by the rules above.
-absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
+// `durable`, at or above base: the log is known to reach it with this chain, though what is up to it
+// is needed by readers of the log alone. An end below it is damage, never a torn tail.
+absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base, const LogPosition& durable,
                                           absl::Span<const ScannedFile> files);
+// The same when nothing above base is known to be durable.
+inline absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
+                                                 absl::Span<const ScannedFile> files) {
+  return PlanRecovery(base, base, files);
+}
 
 struct RecoveryOptions {
   storage::StorePath directory;
   int64_t segment_bytes = 64 << 20;
   int spare_segments = 1;
   std::function<uint64_t()> random_salt;
+  LogPosition durable;  // see PlanRecovery; base when it is below base
 };
 
 // The log as recovery leaves it: one segment, open for appending, and spares.

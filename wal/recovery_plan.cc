@@ -17,7 +17,7 @@ absl::Status Damage(absl::string_view what, uint64_t number, Lsn lsn) {
 
 // R1 and R5. The files that count, oldest first; empty for an empty log.
 absl::StatusOr<std::vector<const ScannedFile*>> FilesThatCount(
-    const LogPosition& base, absl::Span<const ScannedFile> files) {
+    const LogPosition& base, const LogPosition& durable, absl::Span<const ScannedFile> files) {
   uint64_t newest_recovered = 0;
   for (const ScannedFile& file : files) {
     if (file.header && file.header->is_recovered()) newest_recovered = file.number;
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<const ScannedFile*>> FilesThatCount(
     const bool was_used = file.traces.proves_header || (start == 0 && file.traces.has_entries);
     if (was_used) return Damage("segment header", file.number, base.lsn.Next());
   }
-  if (start == 0 && base.lsn != Lsn::Zero()) {
+  if (start == 0 && durable.lsn != Lsn::Zero()) {
     return Damage("no segment has a header", 0, base.lsn.Next());
   }
   return counting;
@@ -66,15 +66,15 @@ absl::Status CheckLink(const ScannedFile& previous, const ScannedFile& next) {
 
 // R3, for the last segment: whether something proves that the record which would be next was
 // durable.
-bool IsProvablyDurable(const LogPosition& base, const ScannedFile& last) {
+bool IsProvablyDurable(const LogPosition& durable, const ScannedFile& last) {
   if (REPOTXN_PLANT("wal.accept_torn_tail")) return false;
   const Lsn n = last.scan.next_lsn;
-  if (n <= base.lsn || n <= last.header->durable_lsn) return true;
+  if (n <= durable.lsn || n <= last.header->durable_lsn) return true;
   if (n <= last.scan.later_durable_before) return true;
   return last.scan.later_group && !last.scan.inside_group;
 }
 
-// R4.
+// R4, for base.
 absl::Status CheckBase(const LogPosition& base, const ScannedFile& start) {
   const Lsn first = start.header->first_lsn;
   REPOTXN_DCHECK(first <= base.lsn.Next() && base.lsn < start.scan.next_lsn);
@@ -84,6 +84,19 @@ absl::Status CheckBase(const LogPosition& base, const ScannedFile& start) {
           : start.scan.entries[static_cast<size_t>(base.lsn.value() - first.value())].chain;
   if (chain == base.chain) return absl::OkStatus();
   return Damage("chain differs from the applied state", start.number, base.lsn);
+}
+
+// R4, for what is known to be durable above base.
+absl::Status CheckDurable(const LogPosition& durable, const RecoveryPlan& plan) {
+  for (const RecoveryPlan::Source& source : plan.tail) {
+    if (source.entries.empty() || source.entries.back().lsn < durable.lsn) continue;
+    const Lsn first = source.entries.front().lsn;
+    if (first > durable.lsn) return absl::OkStatus();  // it is base itself
+    const size_t index = static_cast<size_t>(durable.lsn.value() - first.value());
+    if (source.entries[index].chain == durable.chain) return absl::OkStatus();
+    return Damage("chain differs from the applied state", source.number, durable.lsn);
+  }
+  return absl::OkStatus();
 }
 
 RecoveryPlan::Source SourceAbove(const LogPosition& base, const ScannedFile& file) {
@@ -97,8 +110,9 @@ RecoveryPlan::Source SourceAbove(const LogPosition& base, const ScannedFile& fil
 
 }  // namespace
 
-absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
+absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base, const LogPosition& durable,
                                           absl::Span<const ScannedFile> files) {
+  REPOTXN_DCHECK(base.lsn <= durable.lsn);
   REPOTXN_DCHECK(std::is_sorted(files.begin(), files.end(),
                                 [](const auto& a, const auto& b) { return a.number < b.number; }));
   RecoveryPlan plan;
@@ -107,13 +121,13 @@ absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
     if (file.header) plan.newest_epoch = std::max(plan.newest_epoch, file.header->epoch);
   }
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<const ScannedFile*> counting,
-                           FilesThatCount(base, files));
+                           FilesThatCount(base, durable, files));
   if (counting.empty()) return plan;
   for (size_t i = 1; i < counting.size(); ++i) {
     REPOTXN_RETURN_IF_ERROR(CheckLink(*counting[i - 1], *counting[i]));
   }
   const ScannedFile& last = *counting.back();
-  if (IsProvablyDurable(base, last)) {
+  if (IsProvablyDurable(durable, last)) {
     return Damage("bad record", last.number, last.scan.next_lsn);
   }
   // With the planted bug the log may end below base; there is nothing above it then.
@@ -123,6 +137,7 @@ absl::StatusOr<RecoveryPlan> PlanRecovery(const LogPosition& base,
     if (last.scan.next_lsn.Previous() > base.lsn) {
       plan.end = LogPosition{last.scan.next_lsn.Previous(), last.scan.chain};
     }
+    REPOTXN_RETURN_IF_ERROR(CheckDurable(durable, plan));
   }
   plan.first_needed = counting.front()->number;
   plan.torn_bytes = last.scan.later_bytes;

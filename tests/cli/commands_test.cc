@@ -123,6 +123,31 @@ TEST_F(CommandsTest, ExitCodesTellUsageAbsenceAndRefusalApart) {
   EXPECT_EQ(error["error"]["code"], "not_found");
 }
 
+TEST_F(CommandsTest, ListsAndDropsConsumers) {
+  MakeStore();
+  {
+    auto store = txn::Store::Open(root(), {});
+    ASSERT_THAT(store, testing::IsOk());
+    ASSERT_THAT((*store)->CreateConsumer("mail", {}), testing::IsOk());
+    ASSERT_THAT((*store)->CreateConsumer("webhook", {.from = wal::Lsn(1)}), testing::IsOk());
+    ASSERT_THAT((*store)->Close(), testing::IsOk());
+  }
+
+  const nlohmann::json list = RunJson({"consumers", "list"}, ExitCode::kOk);
+  ASSERT_EQ(list["consumers"].size(), 2u);
+  EXPECT_EQ(list["consumers"][0]["name"], "mail");
+  EXPECT_EQ(list["consumers"][0]["lag_entries"], 0);
+  EXPECT_EQ(list["consumers"][0]["dropped"], false);
+  EXPECT_EQ(list["consumers"][1]["lag_entries"], 2);
+  EXPECT_THAT(Run({"consumers", "list"}).out,
+              HasSubstr("webhook  acknowledged LSN 0  behind by 2 entries, "));
+  EXPECT_EQ(Run({"verify"}).code, ExitCode::kOk);
+  EXPECT_EQ(Run({"consumers", "drop", "webhook"}).code, ExitCode::kOk);
+  EXPECT_EQ(RunJson({"consumers", "drop", "webhook"}, ExitCode::kRefused)["error"]["code"], "not_found");
+  EXPECT_EQ(RunJson({"consumers", "list"}, ExitCode::kOk)["consumers"].size(), 1u);
+  EXPECT_EQ(Run({"consumers", "drop"}).code, ExitCode::kUsage);
+}
+
 TEST_F(CommandsTest, VerifyIsContentWithAStoreAtRestAndLeavesItsRepositoriesAlone) {
   MakeStore();
   const auto before = RepositoryFiles();

@@ -178,6 +178,8 @@ TEST_F(LocalReplicatorTest, TrimsWholeOlderSegmentsButNeverTheCurrentOne) {
   ASSERT_OK_AND_ASSIGN(const auto behind, log_->Follow(Lsn(1)));
   ASSERT_OK(behind->Next());
   const int64_t before = log_->retained_bytes();
+  EXPECT_TRUE(log_->HasSegmentsBelow(Lsn(10)));
+  EXPECT_FALSE(log_->HasSegmentsBelow(Lsn(0)));
 
   ASSERT_OK(log_->Applied(Lsn(10)));
 
@@ -188,8 +190,23 @@ TEST_F(LocalReplicatorTest, TrimsWholeOlderSegmentsButNeverTheCurrentOne) {
   EXPECT_THAT(behind->Next(), StatusIs(absl::StatusCode::kOutOfRange));
   ASSERT_OK_AND_ASSIGN(const auto entries, ReadAll(log_.get(), log_->retained_from()));
   EXPECT_EQ(entries.back().lsn, Lsn(10));
-  EXPECT_EQ(log_->OldestWithin(kSegmentBytesMin), log_->retained_from());
-  EXPECT_EQ(log_->OldestWithin(0), Lsn(11));
+  EXPECT_FALSE(log_->HasSegmentsBelow(Lsn(10)));
+}
+
+TEST_F(LocalReplicatorTest, TellsHowManyBytesLieAboveAPosition) {
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(log_->PrepareSpace());
+    ASSERT_EQ(AppendGroup(log_.get(), Next(1, 14'000)), AppendOutcome::kCommitted);
+  }
+
+  EXPECT_EQ(log_->BytesAbove(Lsn(10)), 0);
+  int64_t before = 0;
+  for (uint64_t lsn = 10; lsn-- > 0;) {
+    const int64_t bytes = log_->BytesAbove(Lsn(lsn));
+    EXPECT_GT(bytes - before, 13'000) << lsn;
+    EXPECT_LT(bytes - before, 18'000) << lsn;
+    before = bytes;
+  }
 }
 
 // Hard case A17: a retired file is used again; its old records do not count.

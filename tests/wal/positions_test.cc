@@ -31,21 +31,26 @@ TEST(PositionsTest, LowWaterMarkIsTheOldestOfAppliedAndConsumers) {
   EXPECT_EQ(LowWaterMark(positions), At(50));
 }
 
+auto LagsBehind(uint64_t lsn) {
+  return [lsn](const ConsumerPosition& consumer) { return consumer.acknowledged.lsn < Lsn(lsn); };
+}
+
 TEST(PositionsTest, DroppedConsumerPinsNothingAndIsToldSo) {
   Positions positions = Sample();
 
-  EXPECT_EQ(DropConsumersBelow(&positions, Lsn(42)), std::vector<std::string>{"mirror"});
+  EXPECT_EQ(DropConsumers(&positions, LagsBehind(41)), std::vector<std::string>{"mirror"});
 
   EXPECT_EQ(LowWaterMark(positions), At(45));
   EXPECT_TRUE(FindConsumer(positions, "mirror")->dropped);
+  EXPECT_TRUE(DropConsumers(&positions, LagsBehind(41)).empty());  // once
   EXPECT_THAT(Acknowledge(&positions, "mirror", At(60)),
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST(PositionsTest, KeepsConsumerWhoseNextEntryIsStillThere) {
+TEST(PositionsTest, KeepsConsumerThatDoesNotLag) {
   Positions positions = Sample();
 
-  EXPECT_TRUE(DropConsumersBelow(&positions, Lsn(41)).empty());
+  EXPECT_TRUE(DropConsumers(&positions, LagsBehind(40)).empty());
 }
 
 // P1.
@@ -69,7 +74,7 @@ TEST(PositionsTest, RefusesNamesThatCannotBeStored) {
 
 TEST(PositionsTest, StoredFormKeepsEverythingAndRefusesEveryDamage) {
   Positions positions = Sample();
-  DropConsumersBelow(&positions, Lsn(42));
+  DropConsumers(&positions, LagsBehind(41));
   const std::string bytes = EncodePositions(positions);
 
   ASSERT_OK_AND_ASSIGN(const Positions decoded, DecodePositions(View(bytes)));

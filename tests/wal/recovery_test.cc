@@ -207,6 +207,27 @@ TEST_F(RecoveryTest, RefusesLogThatEndsBelowTheAppliedPosition) {
 }
 
 // A newer log is neither damaged nor empty.
+// B15: a reader of the log holds the base below the applied position. What lies between was durable: a
+// bad record there is damage, where it would be a torn tail without that knowledge.
+TEST_F(RecoveryTest, KnowsTheLogToReachTheAppliedPositionThoughAReaderHoldsTheBaseBelow) {
+  Write({1, 2});
+  const Current current = CurrentSegment(&fs_);
+  const std::vector<ScannedEntry> entries = current.scan.entries;
+  const LogPosition base{Lsn(1), entries[0].chain};
+  const LogPosition applied{Lsn(3), entries[2].chain};
+  const LogPosition other{Lsn(3), entries[1].chain};
+  ASSERT_OK_AND_ASSIGN(const auto whole, ScanLog(&fs_, LogDirectory()));
+  ASSERT_OK(fs_.FlipBit(current.path, entries[2].offset + 170, 0));
+  ASSERT_OK_AND_ASSIGN(const auto damaged, ScanLog(&fs_, LogDirectory()));
+
+  ASSERT_OK_AND_ASSIGN(const auto plan, PlanRecovery(base, applied, whole));
+  EXPECT_EQ(plan.end, applied);
+  EXPECT_THAT(PlanRecovery(base, other, whole), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_OK(PlanRecovery(base, damaged));
+  EXPECT_THAT(PlanRecovery(base, applied, damaged), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(PlanRecovery(LogPosition{}, applied, {}), StatusIs(absl::StatusCode::kDataLoss));
+}
+
 TEST_F(RecoveryTest, LeavesNewerFormatAlone) {
   Write({1});
   const Current current = CurrentSegment(&fs_);
