@@ -261,13 +261,17 @@ absl::Status StoreCore::DryRunChanges(const StagedChanges& changes) {
   return committer_->DryRun(commit);
 }
 
+absl::Status StoreCore::CheckReadsSince(const locks::DeclaredReads& reads, wal::Lsn since) {
+  PendingCommit check;
+  check.snapshot_lsn = since;
+  REPOTXN_RETURN_IF_ERROR(SplitFootprint(wal::Manifest(), reads, &check));
+  return committer_->DryRun(check);
+}
+
 absl::Status StoreCore::ExtendSnapshot(StagedChanges* changes) {
   // The new snapshot first: what is checked below then covers everything up to it, and more.
   const wal::Lsn extended = registry_->Enter();
-  PendingCommit reads;
-  reads.snapshot_lsn = changes->snapshot_lsn;
-  absl::Status checked = SplitFootprint(wal::Manifest(), changes->reads, &reads);
-  if (checked.ok()) checked = committer_->DryRun(reads);
+  const absl::Status checked = CheckReadsSince(changes->reads, changes->snapshot_lsn);
   if (!checked.ok()) {
     registry_->Leave(extended);
     return checked;

@@ -16,17 +16,11 @@ namespace {
 // Shared snapshots kept for repositories that nobody reads just now.
 constexpr size_t kKeptMax = 256;
 
-// Git appends to or truncates these, and a link shares the inode; locks and temporary files are nobody's state.
-bool IsLeftOut(absl::string_view name) {
-  return name == "objects" || name == "logs" || name == "FETCH_HEAD" || name == "gc.pid" ||
-         absl::EndsWith(name, ".lock") || absl::StartsWith(name, "tmp_");
-}
-
 absl::Status LinkTree(storage::FileSystem& fs, const storage::StorePath& from,
                       const storage::StorePath& to, bool is_root) {
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<storage::DirectoryEntry> entries, fs.List(from));
   for (const storage::DirectoryEntry& entry : entries) {
-    if (is_root ? IsLeftOut(entry.name) : absl::EndsWith(entry.name, ".lock")) continue;
+    if (is_root ? IsLeftOutOfSnapshots(entry.name) : absl::EndsWith(entry.name, ".lock")) continue;
     REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath source, from.Child(entry.name));
     REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath target, to.Child(entry.name));
     if (entry.kind == storage::FileKind::kDirectory) {
@@ -51,6 +45,12 @@ absl::Status LinkTree(storage::FileSystem& fs, const storage::StorePath& from,
 }
 
 }  // namespace
+
+// Git appends to or truncates these, and a link shares the inode; locks and temporary files are nobody's state.
+bool IsLeftOutOfSnapshots(absl::string_view name) {
+  return name == "objects" || name == "logs" || name == "FETCH_HEAD" || name == "gc.pid" ||
+         absl::EndsWith(name, ".lock") || absl::StartsWith(name, "tmp_");
+}
 
 class SnapshotMaker::Directory final : public SnapshotDirectory {
  public:
@@ -96,24 +96,37 @@ absl::StatusOr<wal::Lsn> SnapshotMaker::LinkInto(RepositoryState* repository,
                                                  const storage::StorePath& directory) {
   const storage::MutexLock latch(repository->latch());
   const wal::Lsn target = publisher_->committed_lsn();
+  REPOTXN_RETURN_IF_ERROR(LinkAt(repository, target, directory));
+  return target;
+}
+
+absl::Status SnapshotMaker::LinkAt(RepositoryState* repository, wal::Lsn target,
+                                   const storage::StorePath& directory) {
   REPOTXN_RETURN_IF_ERROR(materializer_->MaterializeRepository(repository, target));
   // The disk equals `target` until the latch is released.
-  REPOTXN_RETURN_IF_ERROR(LinkTree(*fs_, repository->directory(), directory, true));
-  return target;
+  return LinkTree(*fs_, repository->directory(), directory, true);
+}
+
+storage::StorePath SnapshotMaker::NewPath() {
+  return layout::Snapshots() /
+         absl::StrCat(absl::Hex(opening_, absl::kZeroPad16), "-", count_.fetch_add(1));
+}
+
+absl::Status SnapshotMaker::MakeObjectsOnly(const RepositoryState& repository,
+                                            const storage::StorePath& directory) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::string live,
+                           fs_->AbsolutePath(repository.directory() / "objects"));
+  REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*fs_, directory / "objects/info"));
+  return storage::WriteFile(*fs_, directory / "objects/info/alternates",
+                            objects::AbsoluteAlternateLine(live));
 }
 
 absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> SnapshotMaker::Make(
     RepositoryState* repository) {
-  const storage::StorePath path = layout::Snapshots() / absl::StrCat(absl::Hex(opening_, absl::kZeroPad16), "-",
-                                                                     count_.fetch_add(1));
+  const storage::StorePath path = NewPath();
   REPOTXN_ASSIGN_OR_RETURN(const std::string absolute, fs_->AbsolutePath(path));
-  REPOTXN_ASSIGN_OR_RETURN(const std::string live,
-                           fs_->AbsolutePath(repository->directory() / "objects"));
-  REPOTXN_RETURN_IF_ERROR(fs_->MakeDirectory(path));
   auto directory = std::make_shared<Directory>(this, path, absolute, repository->format());
-  REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*fs_, path / "objects/info"));
-  REPOTXN_RETURN_IF_ERROR(storage::WriteFile(*fs_, path / "objects/info/alternates",
-                                             objects::AbsoluteAlternateLine(live)));
+  REPOTXN_RETURN_IF_ERROR(MakeObjectsOnly(*repository, path));
   REPOTXN_ASSIGN_OR_RETURN(const wal::Lsn lsn, LinkInto(repository, path));
   directory->set_lsn(lsn);
   made_.fetch_add(1, std::memory_order_relaxed);

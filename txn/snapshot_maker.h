@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "storage/file_system.h"
 #include "storage/sync.h"
 #include "txn/materializer.h"
@@ -27,6 +28,9 @@
 #include "txn/snapshot_registry.h"
 
 namespace repotxn::txn {
+
+// Whether snapshots leave out what has this name at the top of a repository: Git writes it in place, or it is nobody's.
+bool IsLeftOutOfSnapshots(absl::string_view name);
 
 class SnapshotMaker {
  public:
@@ -43,6 +47,13 @@ class SnapshotMaker {
   // Links everything of the repository that a snapshot has, except objects/, into an existing directory, replacing
   // what is there. Returns the LSN that it shows.
   absl::StatusOr<wal::Lsn> LinkInto(RepositoryState* repository, const storage::StorePath& directory);
+  // The same for whoever holds the latch already and says which committed LSN the directory is to show.
+  absl::Status LinkAt(RepositoryState* repository, wal::Lsn target, const storage::StorePath& directory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(repository->latch());
+  // A path below snapshots/ that was never used in the life of this store.
+  storage::StorePath NewPath();
+  // Makes `directory` with objects/ and its alternates line in it, and nothing else yet. An error may leave parts.
+  absl::Status MakeObjectsOnly(const RepositoryState& repository, const storage::StorePath& directory);
   // Gives up the shared ones that nobody has used for `idle_rounds_max` calls: a kept one holds its LSN in use, and so
   // everything that was overwritten since.
   void DropUnused(int idle_rounds_max) ABSL_LOCKS_EXCLUDED(mutex_);

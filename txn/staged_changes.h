@@ -18,6 +18,7 @@
 #include "txn/staged_objects.h"
 #include "txn/transaction.h"
 #include "txn/transaction_life.h"
+#include "txn/write_directories.h"
 #include "wal/operation.h"
 
 namespace repotxn::txn {
@@ -81,6 +82,8 @@ struct StagedChanges {
   std::string actor, origin;
   absl::Status previous_conflict;
   std::vector<std::string> push_options;
+  // Gone when the transaction ends.
+  std::vector<std::unique_ptr<WriteDirectories>> write_snapshots;
 };
 
 }  // namespace repotxn::txn

@@ -29,6 +29,7 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StagedObjects::Create(
   std::shared_ptr<StagedObjects> staged(new StagedObjects(context, id, live, format));
   objects::ObjectSnapshotOptions options;
   options.format = format;
+  options.shallow = context.shallow;
   if (live != nullptr) options.live_repository = live->directory();
   REPOTXN_RETURN_IF_ERROR(objects::MakeObjectSnapshot(*context.fs, directory, options));
   staged->directory_ = directory;

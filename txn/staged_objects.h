@@ -31,6 +31,8 @@ class StagedObjects final : public ObjectStaging {
     SnapshotRegistry* registry = nullptr;
     storage::Clock* clock = nullptr;
     int lock_descriptor = -1;
+    // Content of `shallow` in the object snapshot; unset: the live repository's.
+    std::optional<std::string> shallow;
   };
 
   // `live` is the repository, or nullptr for one that the transaction creates.

@@ -89,6 +89,7 @@ absl::StatusOr<std::unique_ptr<Transaction>> StoreCore::Begin(const BeginOptions
 
 void StoreCore::End(StagedChanges* changes, bool outcome_unknown) {
   changes->has_ended = true;
+  changes->write_snapshots.clear();
   if (!registry_->Close(changes->life.get())) return;  // it was ended from outside before
   // The attempts of Run share one id, which Run itself lets go.
   if (!changes->is_attempt) live_.Leave(changes->id, outcome_unknown);

@@ -67,6 +67,8 @@ class StoreCore {
   CommitResult CommitChanges(StagedChanges* changes);
   absl::Status DryRunChanges(const StagedChanges& changes);
   absl::Status ExtendSnapshot(StagedChanges* changes);
+  // kAborted with the conflict when something of `reads` was written after `since`, a snapshot in use.
+  absl::Status CheckReadsSince(const locks::DeclaredReads& reads, wal::Lsn since);
   // The live repository with this id at `at`; kNotFound.
   absl::StatusOr<std::shared_ptr<RepositoryState>> StateOf(const RepositoryId& id, wal::Lsn at);
   absl::StatusOr<std::optional<PathRow>> LookUpPath(absl::string_view path, wal::Lsn at);
@@ -104,7 +106,8 @@ class StoreCore {
                                                               ObjectFormat format_if_absent);
   absl::StatusOr<std::shared_ptr<StagedObjects>> StageObjectsOf(const TransactionId& id,
                                                                 std::shared_ptr<RepositoryState> live,
-                                                                ObjectFormat format);
+                                                                ObjectFormat format,
+                                                                std::optional<std::string> shallow = std::nullopt);
   absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> ReadSnapshot(const RepositoryPath& path);
   absl::StatusOr<std::vector<RepositoryInfo>> ListRepositories(absl::string_view prefix, absl::string_view after,
                                                               int limit);
@@ -113,6 +116,7 @@ class StoreCore {
   storage::FileSystem* file_system() const { return fs_; }
   RowSpace* rows() const { return rows_.get(); }
   TransactionPayloads* payloads() const { return payloads_.get(); }
+  SnapshotMaker* snapshots() { return snapshots_.get(); }
   storage::Random* random() const { return environment_.random; }
   storage::Clock* clock() const { return environment_.clock; }
   const StoreOptions& options() const { return options_; }

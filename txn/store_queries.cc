@@ -54,7 +54,8 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
 }
 
 absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjectsOf(
-    const TransactionId& id, std::shared_ptr<RepositoryState> live, ObjectFormat format) {
+    const TransactionId& id, std::shared_ptr<RepositoryState> live, ObjectFormat format,
+    std::optional<std::string> shallow) {
   StagedObjects::Context context;
   context.fs = fs_;
   context.payloads = payloads_.get();
@@ -62,6 +63,7 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjectsOf(
   context.registry = registry_.get();
   context.clock = environment_.clock;
   context.lock_descriptor = lock_descriptor();
+  context.shallow = std::move(shallow);
   return StagedObjects::Create(context, id, std::move(live), format);
 }
 

@@ -49,7 +49,10 @@ namespace repotxn::txn {
 
 class ObjectStaging;
 class StoreCore;
+class WriteSnapshot;
+struct CapturedChanges;
 struct StagedChanges;
+struct WriteSnapshotOptions;
 
 enum class Access : uint8_t { kReadOnly, kReadWrite };
 
@@ -219,6 +222,12 @@ class Transaction {
     if (Result* kept = std::any_cast<Result>(&result)) return *std::move(kept);
     return Result(absl::InvalidArgumentError("step had a result of another type"));
   }
+
+  // Git children that write (txn/write_snapshot.h): private directories of these repositories, all at one LSN, to which
+  // the snapshot of the whole transaction moves first. They go when the transaction ends.
+  absl::StatusOr<WriteSnapshot*> OpenWriteSnapshot(std::vector<RepositoryId> ids, const WriteSnapshotOptions& options);
+  // Stages what children left there, once; says what that was, a repository each. Nothing is staged after an error.
+  absl::StatusOr<std::vector<CapturedChanges>> Capture(WriteSnapshot* snapshot);
 
   // Facts for the log: who, from where, with which push options.
   void SetActor(absl::string_view actor, absl::string_view origin);
