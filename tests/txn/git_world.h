@@ -130,6 +130,7 @@ class GitWorld {
       return txn.PutFile(id, "config", {FileText(plain + "/config"), 0644});
     });
     EXPECT_THAT(set.status, IsOk());
+    EXPECT_THAT(store_->Materialize(), IsOk());  // so that the disk shows it, for whoever compares trees
     return id;
   }
   RepositoryId Import(absl::string_view path) {
