@@ -1,6 +1,7 @@
 #include "daemon/event_delivery.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,11 @@ bool EventDelivery::is_stopping() {
 }
 
 void EventDelivery::Run() {
+  // A receiver may be gone when the HTTP library writes to it: that is an error of the call, no end of the process.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   absl::Status status;
   while (status.ok() && !is_stopping()) {
     status = DeliverBatch();
