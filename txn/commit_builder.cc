@@ -202,6 +202,7 @@ absl::Status StoreCore::Prepare(const StagedChanges& changes, wal::Manifest mani
         return contents.at(file.sha256);
       }));
   for (const wal::CreateRepository& created : commit->effects.created) {
+    if (created.is_adopted()) continue;
     REPOTXN_RETURN_IF_ERROR(materializer_->StageSkeleton(created));
   }
   return absl::OkStatus();

@@ -82,6 +82,10 @@ void DropPackedRefs(absl::Span<const wal::DroppedRef> dropped, EntryEffects* eff
 // *.lock, gc.pid, nothing malformed. kInvalidArgument says why.
 absl::Status CheckWritablePath(absl::string_view path);
 
+// Whether the directory `source` below the store's root may become a repository: none of the store's own, none that
+// holds one. kInvalidArgument says why. Directories in lost-found/ and below repositories/ may.
+absl::Status CheckAdoptable(absl::string_view source);
+
 }  // namespace repotxn::txn
 
 #endif  // REPOTXN_TXN_ENTRY_EFFECTS_H_

@@ -328,6 +328,7 @@ void Materializer::DiscardSkeleton(const RepositoryId& id) {
 }
 
 absl::Status Materializer::CreateRepositoryDirectory(const wal::CreateRepository& created) {
+  if (created.is_adopted()) return AdoptRepositoryDirectory(created);
   const storage::StorePath directory = layout::RepositoryDirectory(created.id);
   REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory));
   if (is_there) return RewriteSkeleton(created);

@@ -69,6 +69,9 @@ class Materializer {
   // Puts every file and directory of the skeleton again: what a crash left of a creation may be torn. Later changes of
   // the same files are in the log too and come back.
   absl::Status RewriteSkeleton(const wal::CreateRepository& created);
+  // The same for a directory that stood elsewhere (txn/adopted_directory.cc).
+  absl::Status AdoptRepositoryDirectory(const wal::CreateRepository& created);
+  absl::Status SetAside(const storage::StorePath& directory, const storage::StorePath& trash, absl::string_view path);
   // The target is there already: fine when it is our file, else replaced, since it may be a copy that a crash has torn.
   absl::Status RelinkPack(const storage::StorePath& source, const storage::StorePath& target);
   absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,

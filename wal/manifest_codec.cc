@@ -61,6 +61,8 @@ struct OperationEncoder {
     to->set_partition(op.partition);
     to->set_format(static_cast<uint32_t>(op.format));
     to->set_head_target(op.head_target);
+    to->set_adopted_from(op.adopted_from);
+    for (const std::string& path : op.set_aside) to->add_set_aside(path);
   }
   void operator()(const RemoveRepository& op) const {
     pb::RemoveRepository* const to = out->mutable_remove_repository();
@@ -234,6 +236,8 @@ bool DecodeOp(pb::CreateRepository* from, CreateRepository* op) {
   op->partition = from->partition();
   op->format = static_cast<ObjectFormat>(from->format());
   op->head_target = std::move(*from->mutable_head_target());
+  op->adopted_from = std::move(*from->mutable_adopted_from());
+  for (std::string& path : *from->mutable_set_aside()) op->set_aside.push_back(std::move(path));
   return DecodePath(from, op);
 }
 bool DecodeOp(pb::RemoveRepository* from, RemoveRepository* op) {
