@@ -79,6 +79,7 @@ absl::Status StoreCore::RunBackgroundWork() {
   TrimToOldestReader();
   EndOldestTransactionsBeyondBounds();
   REPOTXN_RETURN_IF_ERROR(PurgeRemoved());
+  REPOTXN_RETURN_IF_ERROR(ReconcileWhenDue());
   return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
 }
 

@@ -288,6 +288,9 @@ absl::Status StoreCore::DoAlternatesWork(const EntryEffects& effects) {
 }
 
 absl::Status StoreCore::DoPurgeWork(const EntryEffects& effects) {
+  for (const auto& [id, target] : effects.released) {
+    REPOTXN_RETURN_IF_ERROR(materializer_->ReleaseDirectory(id, target, repositories_->Find(id).get()));
+  }
   for (const RepositoryId& id : effects.purged) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CondemnDirectory(id, repositories_->Find(id).get()));
     has_pending_delete_.store(true);

@@ -93,6 +93,9 @@ struct OperationValidator {
   absl::Status operator()(const wal::RemoveRepository& op) const {
     if (op.id.IsZero() || !RepositoryPath::Parse(op.path).ok()) return Malformed("repository");
     if (op.purge != (op.facts.removed_at_ns != 0)) return Malformed("time of a removal");
+    if (!op.released_to.empty() && (!op.purge || !CheckAdoptable(op.released_to).ok())) {
+      return Malformed("directory of a released repository");
+    }
     return ValidateFacts(op.id, op.facts);
   }
   absl::Status operator()(const wal::SetPath& op) const {
@@ -278,6 +281,7 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
       effects.alternates.push_back(ChangedAlternates{unlink->member, unlink->alternates});
     } else if (const auto* remove = std::get_if<wal::RemoveRepository>(&operation)) {
       if (remove->purge) effects.purged.push_back(remove->id);
+      if (!remove->released_to.empty()) effects.released.emplace_back(remove->id, remove->released_to);
     } else if (!refs::IsRefOperation(operation)) {
       REPOTXN_RETURN_IF_ERROR(AddFileEffects(operation, read_payload, &builder));
     }

@@ -60,6 +60,8 @@ struct EntryEffects {
   std::vector<wal::AddPack> packs;
   std::vector<ChangedAlternates> alternates;
   std::vector<RepositoryId> purged;
+  // Those of `purged` whose directories are given back, and where to.
+  std::vector<std::pair<RepositoryId, std::string>> released;
   absl::Time created_at;
 
   bool has_directory_work() const {

@@ -287,6 +287,11 @@ absl::Status Materializer::WritePath(absl::string_view path, const std::string& 
   return MoveInto(layout::Repositories(), temporary, link);
 }
 
+absl::Status Materializer::RepairPath(absl::string_view path, const std::optional<std::string>& row) {
+  const storage::MutexLock round(&mutex_);
+  return row ? WritePath(path, *row) : RemovePath(path);
+}
+
 absl::Status Materializer::MaterializeAll(wal::Lsn target) {
   const storage::MutexLock round(&mutex_);
   absl::Status first_failure;

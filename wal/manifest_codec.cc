@@ -69,6 +69,7 @@ struct OperationEncoder {
     EncodePath(op, to);
     Encode(op.facts, to->mutable_facts());
     to->set_purge(op.purge);
+    to->set_released_to(op.released_to);
   }
   void operator()(const SetPath& op) const {
     pb::SetPath* const to = out->mutable_set_path();
@@ -242,6 +243,7 @@ bool DecodeOp(pb::CreateRepository* from, CreateRepository* op) {
 }
 bool DecodeOp(pb::RemoveRepository* from, RemoveRepository* op) {
   op->purge = from->purge();
+  op->released_to = std::move(*from->mutable_released_to());
   return DecodePath(from, op) && DecodeFacts(*from, &op->facts);
 }
 bool DecodeOp(pb::SetPath* from, SetPath* op) {

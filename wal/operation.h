@@ -73,6 +73,8 @@ struct RemoveRepository {
   std::string path = "";          // that it has; of a purge: that it had
   RowFacts facts = {};
   bool purge = false;
+  // Of a purge: where below the store's root its directory goes, whole, with what its adoption set aside. Empty: nowhere.
+  std::string released_to = "";
   friend bool operator==(const RemoveRepository&, const RemoveRepository&) = default;
 };
 // Moves a repository's path, or brings a removed one back (`old_path` is empty); its directory does not move.
