@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "objects/borrowed_objects.h"
+#include "objects/git_child.h"
 #include "objects/pack_index.h"
 #include "objects/quarantine.h"
 #include "storage/status_macros.h"
@@ -26,8 +27,8 @@ namespace repotxn::txn {
 struct Store::Adoptee {
   RepositoryPath path;
   Survey survey;
-  // Its new pack, when packs are split; the id is filled in by the transaction.
-  std::optional<wal::AddPack> pack;
+  // A new pack, when packs are split, and those that get a reverse index; ids are filled in by the transaction.
+  std::vector<wal::AddPack> packs;
   // Number of its group: all that borrow from one another.
   size_t group = 0;
 };
@@ -83,10 +84,6 @@ absl::StatusOr<std::vector<ObjectId>> ClosedObjects(storage::FileSystem& fs, con
 absl::StatusOr<std::optional<wal::AddPack>> StageClosedObjects(storage::FileSystem& fs, const Survey& survey,
                                                                const StorePath& snapshot, absl::Duration timeout,
                                                                int lock_descriptor, TransactionPayload* payload) {
-  objects::ObjectSnapshotOptions make;
-  make.format = survey.report.format;
-  make.live_repository = survey.source;
-  REPOTXN_RETURN_IF_ERROR(objects::MakeObjectSnapshot(fs, snapshot, make));
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, ClosedObjects(fs, survey));
   objects::ObjectPackingOptions packing;
   packing.format = survey.report.format;
@@ -104,6 +101,32 @@ absl::StatusOr<std::optional<wal::AddPack>> StageClosedObjects(storage::FileSyst
     REPOTXN_ASSIGN_OR_RETURN(*file, payload->AddLinked(path));
   }
   return std::optional<wal::AddPack>(std::move(pack));
+}
+
+// Makes the reverse index of a pack of the source in `snapshot`, which also hashes the pack anew, and stages it with the
+// pack's own files, by link.
+absl::StatusOr<wal::AddPack> StageReverseIndex(storage::FileSystem& fs, const Survey& survey, const std::string& name,
+                                               const StorePath& snapshot, absl::Duration timeout,
+                                               int lock_descriptor, TransactionPayload* payload) {
+  const StorePath packs = survey.source / "objects/pack";
+  const StorePath staged = snapshot / "objects/pack";
+  REPOTXN_ASSIGN_OR_RETURN(const std::string pack_file, fs.AbsolutePath(packs / absl::StrCat(name, ".pack")));
+  REPOTXN_ASSIGN_OR_RETURN(const std::string index_file, fs.AbsolutePath(staged / absl::StrCat(name, ".idx")));
+  objects::GitCommand command;
+  REPOTXN_ASSIGN_OR_RETURN(command.repository, fs.AbsolutePath(snapshot));
+  command.arguments = {"index-pack", "--rev-index", "-o", index_file, pack_file};
+  command.is_check = true;
+  command.lock_fd = lock_descriptor;
+  objects::RunLimits limits;
+  limits.timeout = timeout;
+  REPOTXN_ASSIGN_OR_RETURN(const objects::GitResult result, objects::RunGit(command, nullptr, limits));
+  if (result.exit_code != 0) return absl::DataLossError(absl::StrCat("a pack is damaged: ", name));
+  wal::AddPack pack;
+  pack.name = name;
+  REPOTXN_ASSIGN_OR_RETURN(pack.pack, payload->AddLinked(packs / absl::StrCat(name, ".pack")));
+  REPOTXN_ASSIGN_OR_RETURN(pack.reverse_index, payload->AddLinked(staged / absl::StrCat(name, ".rev")));
+  REPOTXN_ASSIGN_OR_RETURN(pack.index, payload->AddLinked(packs / absl::StrCat(name, ".idx")));
+  return pack;
 }
 
 absl::Status RefusalOf(const AdoptionReport& report) {
@@ -130,10 +153,23 @@ absl::Status Store::AdoptGroup(const std::vector<Adoptee*>& group, const AdoptOp
   });
   REPOTXN_RETURN_IF_ERROR(fs.MakeDirectory(staging));
   for (size_t i = 0; i < group.size(); ++i) {
-    if (group[i]->survey.split_packs.empty()) continue;
-    REPOTXN_ASSIGN_OR_RETURN(
-        group[i]->pack, StageClosedObjects(fs, group[i]->survey, staging / absl::StrCat(i), options.timeout,
-                                           lock_descriptor(), payload.get()));
+    const Survey& survey = group[i]->survey;
+    if (survey.split_packs.empty() && survey.packs_without_rev.empty()) continue;
+    const StorePath snapshot = staging / absl::StrCat(i);
+    objects::ObjectSnapshotOptions make;
+    make.format = survey.report.format;
+    make.live_repository = survey.source;
+    REPOTXN_RETURN_IF_ERROR(objects::MakeObjectSnapshot(fs, snapshot, make));
+    for (const std::string& name : survey.packs_without_rev) {
+      REPOTXN_ASSIGN_OR_RETURN(wal::AddPack pack, StageReverseIndex(fs, survey, name, snapshot, options.timeout,
+                                                                    lock_descriptor(), payload.get()));
+      group[i]->packs.push_back(std::move(pack));
+    }
+    if (survey.split_packs.empty()) continue;
+    REPOTXN_ASSIGN_OR_RETURN(std::optional<wal::AddPack> pack,
+                             StageClosedObjects(fs, survey, snapshot, options.timeout, lock_descriptor(),
+                                                payload.get()));
+    if (pack) group[i]->packs.push_back(*std::move(pack));
   }
   REPOTXN_RETURN_IF_ERROR(payload->Seal());
   // What was judged is what a crash leaves: from now on only names change.
@@ -157,10 +193,9 @@ absl::Status Store::AdoptGroup(const std::vector<Adoptee*>& group, const AdoptOp
       for (const AdoptionFinding& finding : survey.report.set_aside) {
         staged.created->set_aside.push_back(finding.path);
       }
-      if (adoptee->pack) {
-        wal::AddPack pack = *adoptee->pack;
-        pack.id = id;
-        staged.packs.push_back(std::move(pack));
+      for (const wal::AddPack& pack : adoptee->packs) {
+        staged.packs.push_back(pack);
+        staged.packs.back().id = id;
       }
     }
     for (const Adoptee* adoptee : group) {
@@ -270,8 +305,7 @@ absl::StatusOr<std::vector<AdoptionReport>> Store::AdoptTree(absl::string_view r
     if (below.empty()) below = source.Name();
     const std::string text = prefix.empty() ? std::string(below.data(), below.size()) : absl::StrCat(prefix, "/", below);
     const auto path = RepositoryPath::ParseUrl(text);
-    AdoptOptions survey = options;
-    REPOTXN_ASSIGN_OR_RETURN(adoptee.survey, SurveyRepository(fs, source, core_->clock()->Now(), survey,
+    REPOTXN_ASSIGN_OR_RETURN(adoptee.survey, SurveyRepository(fs, source, core_->clock()->Now(), options,
                                                               lock_descriptor()));
     if (path.ok()) {
       adoptee.path = *path;

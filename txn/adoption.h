@@ -4,7 +4,8 @@
 // system, and nobody writes to it any more: an adoption is a rename, whatever its size. In order
 //   1. Survey: the directory is listed and judged (txn/adoption_plan.h), its refs are read, each object is hashed
 //      (`git fsck`) and its closure walked (objects/closure_walk.h). Nothing is changed; a dry run ends here.
-//   2. Staging: when packs hold objects with missing children, the others are copied to a new pack, a payload file.
+//   2. Staging: when packs hold objects with missing children, the others are copied to a new pack; a pack without a
+//      reverse index gets one. They are payload files, as of any transaction.
 //   3. Commit: one transaction registers path, id and links. It names the directory and what is set aside. If we die
 //      before it is durable, the repository is untouched at its place.
 //   4. Directory work (txn/adopted_directory.cc): the rename, and the moves to lost-found/adopt-<id>/. If we die before

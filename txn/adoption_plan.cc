@@ -157,7 +157,7 @@ class Planner {
   // A pack is pack and index; what stands alone is invisible to Git.
   void JudgePacks() {
     for (const auto& [stem, files] : packs_) {
-      const auto has = [&, name = absl::StrCat(kPackDirectory, stem)](absl::string_view suffix) {
+      const auto has = [&files = files, name = absl::StrCat(kPackDirectory, stem)](absl::string_view suffix) {
         return std::any_of(files.begin(), files.end(), [&](const AdoptionEntry* file) {
           return file->path == absl::StrCat(name, suffix);
         });

@@ -77,6 +77,7 @@ class Surveyor {
     if (!IsRefused()) REPOTXN_RETURN_IF_ERROR(ReadAlternates());
     if (!IsRefused() && options_.verify_content) REPOTXN_RETURN_IF_ERROR(VerifyContent());
     if (!IsRefused()) REPOTXN_RETURN_IF_ERROR(WalkObjects());
+    FindPacksWithoutRev();
     auto& set_aside = survey_.report.set_aside;
     std::sort(set_aside.begin(), set_aside.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
     return std::move(survey_);
@@ -90,9 +91,7 @@ class Surveyor {
   }
   void SetAside(std::string path, absl::string_view reason) {
     auto& set_aside = survey_.report.set_aside;
-    const bool is_there = std::any_of(set_aside.begin(), set_aside.end(),
-                                      [&](const AdoptionFinding& finding) { return finding.path == path; });
-    if (!is_there) set_aside.push_back({std::move(path), std::string(reason.data(), reason.size())});
+    if (!IsSetAside(path)) set_aside.push_back({std::move(path), std::string(reason.data(), reason.size())});
   }
 
   absl::Status JudgeFiles(absl::Time now) {
@@ -259,14 +258,30 @@ class Surveyor {
     return absl::OkStatus();
   }
 
+  bool IsSetAside(const std::string& file) const {
+    const auto& set_aside = survey_.report.set_aside;
+    return std::any_of(set_aside.begin(), set_aside.end(),
+                       [&](const AdoptionFinding& finding) { return finding.path == file; });
+  }
+
+  void FindPacksWithoutRev() {
+    for (const std::string& file : files_) {
+      absl::string_view stem = file;
+      if (!absl::ConsumePrefix(&stem, "objects/pack/pack-") || !absl::ConsumeSuffix(&stem, ".pack")) continue;
+      if (IsSetAside(file)) continue;
+      const std::string name = absl::StrCat("pack-", stem);
+      if (!std::binary_search(files_.begin(), files_.end(), absl::StrCat("objects/pack/", name, ".rev"))) {
+        survey_.packs_without_rev.push_back(name);
+      }
+    }
+  }
+
   absl::StatusOr<std::vector<std::string>> PacksWithOpenObjects() {
     std::vector<std::string> stems;
     for (const std::string& file : files_) {
       absl::string_view stem = file;
       if (!absl::ConsumePrefix(&stem, "objects/pack/") || !absl::ConsumeSuffix(&stem, ".idx")) continue;
-      const bool is_gone = std::any_of(survey_.report.set_aside.begin(), survey_.report.set_aside.end(),
-                                       [&](const AdoptionFinding& finding) { return finding.path == file; });
-      if (is_gone) continue;
+      if (IsSetAside(file)) continue;
       REPOTXN_ASSIGN_OR_RETURN(
           const auto index, objects::PackIndex::Open(*fs_, survey_.source / file, survey_.report.format));
       for (const ObjectId& oid : survey_.report.open_objects) {

@@ -22,6 +22,8 @@ struct Survey {
   std::vector<storage::StorePath> lenders;
   // Packs (stems) that hold open objects: they are set aside, and what else they hold is packed anew.
   std::vector<std::string> split_packs;
+  // Packs (stems) without a reverse index, which every pack of a store has: they get one.
+  std::vector<std::string> packs_without_rev;
 };
 
 // What stands in the way of the adoption is in report.refusals; the dear steps (content, closure) are left out once

@@ -1,5 +1,6 @@
 #include "txn/adoption.h"
 
+#include <algorithm>
 #include <map>
 
 #include "tests/objects/git_sandbox.h"
@@ -278,11 +279,9 @@ TEST_F(GitAdoptionTest, AdoptsATreeWhoseRepositoriesBorrowFromOneAnother) {
            "git update-ref refs/heads/main $(echo own | git commit-tree -p $(git -C ../../a.git rev-parse main) "
            "$(git -C ../../a.git rev-parse 'main^{tree}'))");
 
-  ASSERT_OK_AND_ASSIGN(const auto alone, [&]() -> absl::StatusOr<AdoptionReport> {
-    AdoptOptions dry;
-    dry.dry_run = true;
-    return store_->Adopt("incoming/g/member.git", Path("m"), dry);
-  }());
+  AdoptOptions dry;
+  dry.dry_run = true;
+  ASSERT_OK_AND_ASSIGN(const AdoptionReport alone, store_->Adopt("incoming/g/member.git", Path("m"), dry));
   ASSERT_THAT(alone.refusals, SizeIs(1));
   EXPECT_THAT(alone.refusals[0].reason, HasSubstr("adopt both at once"));
 

@@ -108,9 +108,9 @@ TEST_F(ReconcileTest, FindsAndMendsWhatOthersDid) {
   ASSERT_THAT(world_.fs().Remove(link), IsOk());
   ASSERT_THAT(world_.fs().Symlink("nowhere", StorePath::Literal("repositories/old.git")), IsOk());
 
-  const std::string before = world_.fs().DumpTree();
+  const std::string before = world_.fs().DumpTree(txn::layout::Repositories());
   EXPECT_THAT(Run(/*dry_run=*/true).acted, IsEmpty());
-  EXPECT_EQ(world_.fs().DumpTree(), before);
+  EXPECT_EQ(world_.fs().DumpTree(txn::layout::Repositories()), before);
   const ReconcileReport report = Run();
 
   EXPECT_THAT(Names(report.found),
