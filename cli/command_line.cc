@@ -20,6 +20,8 @@ struct Options {
   std::optional<std::string> store;
   std::optional<std::string> object_format;
   bool json = false;
+  bool dry_run = false;
+  bool tree = false;
   bool help = false;
   bool version = false;
 };
@@ -33,6 +35,8 @@ std::optional<std::string>* ValueOption(absl::string_view name, Options& options
 
 bool* FlagOption(absl::string_view name, Options& options) {
   if (name == "--json") return &options.json;
+  if (name == "--dry-run") return &options.dry_run;
+  if (name == "--tree") return &options.tree;
   if (name == "--help" || name == "-h") return &options.help;
   if (name == "--version") return &options.version;
   return nullptr;
@@ -71,7 +75,9 @@ struct VerbRule {
   size_t operands_min;
   size_t operands_max;
   bool takes_object_format = false;
-  bool takes_consumer = false;  // its operand, not a repository
+  bool takes_consumer = false;   // its operand, not a repository
+  bool takes_directory = false;  // as the first operand
+  bool takes_dry_run = false;
 };
 
 const std::vector<VerbRule>& Rules() {
@@ -85,6 +91,9 @@ const std::vector<VerbRule>& Rules() {
       {Verb::kVerify, {"verify"}, 0, 1},
       {Verb::kConsumersList, {"consumers", "list"}, 0, 0},
       {Verb::kConsumersDrop, {"consumers", "drop"}, 1, 1, false, true},
+      {Verb::kAdopt, {"adopt"}, 1, 2, false, false, true, true},
+      {Verb::kUnadopt, {"unadopt"}, 2, 2, false, false, true},
+      {Verb::kReconcile, {"reconcile"}, 0, 0, false, false, false, true},
   };
   return *rules;
 }
@@ -108,8 +117,9 @@ absl::StatusOr<const VerbRule*> FindRule(const std::vector<std::string>& words) 
     if (!BeginsWith(words, rule.words)) continue;
     const size_t operands = words.size() - rule.words.size();
     if (operands < rule.operands_min)
-      return Usage(absl::StrCat(Joined(rule.words),
-                                rule.takes_consumer ? " needs the name of a consumer" : " needs a repository path"));
+      return Usage(absl::StrCat(Joined(rule.words), rule.takes_consumer    ? " needs the name of a consumer"
+                                                    : rule.takes_directory ? " needs a directory and a repository path"
+                                                                           : " needs a repository path"));
     if (operands > rule.operands_max) {
       return Usage(absl::StrCat("unexpected argument ",
                                 words[rule.words.size() + rule.operands_max], " behind ",
@@ -157,9 +167,22 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     if (!format.ok()) return Usage("--object-format is sha1 or sha256");
     command.object_format = *format;
   }
+  if (options.dry_run && !rule->takes_dry_run) {
+    return Usage(absl::StrCat("--dry-run makes no sense for ", Joined(rule->words)));
+  }
+  if (options.tree && rule->verb != Verb::kAdopt) {
+    return Usage(absl::StrCat("--tree makes no sense for ", Joined(rule->words)));
+  }
+  command.dry_run = options.dry_run;
+  command.tree = options.tree;
+  size_t operands = words.size() - rule->words.size();
+  if (rule->takes_directory) {
+    command.directory = words[rule->words.size()];
+    if (--operands == 0 && !command.tree) return Usage("adopt needs a repository path");
+  }
   if (rule->takes_consumer) {
     command.consumer = words.back();
-  } else if (words.size() > rule->words.size()) {
+  } else if (operands > 0) {
     const std::string& path = words.back();
     auto parsed = txn::RepositoryPath::ParseUrl(absl::string_view(path.data(), path.size()));
     if (!parsed.ok())
@@ -180,6 +203,12 @@ Works on a repotxn store that no daemon has open.
                              create a repository, and the groups above it
   repo list                  all repositories: id, object format, path
   repo show PATH             one repository: id, format, HEAD, refs
+  adopt [--dry-run] SOURCE PATH
+                             take the bare repository at SOURCE, a directory below DIR, into the store, by a rename
+  adopt [--dry-run] --tree SOURCE [GROUP]
+                             the same for all bare repositories below SOURCE
+  unadopt TARGET PATH        give a repository back: its directory moves to TARGET, below DIR
+  reconcile [--dry-run]      find what differs between catalogue and disk, and mend what can be
   log verify                 read the write-ahead log and check every entry; opens nothing
   recover                    open the store, apply what its log holds, close it cleanly
   verify [PATH]              check a cleanly closed store, or one repository of it, in depth: log, catalogue,

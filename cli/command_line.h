@@ -4,6 +4,10 @@
 //   repotxn --store DIR repo create PATH [--object-format sha1|sha256]
 //   repotxn --store DIR repo list
 //   repotxn --store DIR repo show PATH
+//   repotxn --store DIR adopt [--dry-run] SOURCE PATH
+//   repotxn --store DIR adopt [--dry-run] --tree SOURCE [GROUP]
+//   repotxn --store DIR unadopt TARGET PATH
+//   repotxn --store DIR reconcile [--dry-run]
 //   repotxn --store DIR log verify
 //   repotxn --store DIR recover
 //   repotxn --store DIR verify [PATH]
@@ -39,6 +43,9 @@ enum class Verb : uint8_t {
   kVerify,
   kConsumersList,
   kConsumersDrop,
+  kAdopt,
+  kUnadopt,
+  kReconcile,
 };
 
 struct CommandLine {
@@ -46,10 +53,15 @@ struct CommandLine {
   // Root of the store as it was typed; relative to the working directory. Empty for help and
   // version.
   std::string store;
-  // Repository of `repo create`, `repo show` and, optionally, `verify`.
+  // Repository of `repo create`, `repo show`, `unadopt` and, optionally, `verify`; where `adopt` puts what it takes: with
+  // `--tree` a group, optionally.
   txn::RepositoryPath repository;
   bool has_repository = false;
   std::string consumer;  // of `consumers drop`
+  // Directory of `adopt` (taken from) and `unadopt` (given to), below the store's root.
+  std::string directory;
+  bool dry_run = false;
+  bool tree = false;
   ObjectFormat object_format = ObjectFormat::kSha1;
   bool json = false;
 };

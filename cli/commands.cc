@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/adoption.h"
 #include "cli/answer.h"
 #include "cli/session.h"
 #include "cli/verify.h"
@@ -239,6 +240,12 @@ Outcome Dispatch(const CommandLine& command, std::ostream& out) {
       return RunRepoList(command, root, out);
     case Verb::kRepoShow:
       return RunRepoShow(command, root, out);
+    case Verb::kAdopt:
+      return RunAdopt(command, root, out);
+    case Verb::kUnadopt:
+      return RunUnadopt(command, root, out);
+    case Verb::kReconcile:
+      return RunReconcile(command, root, out);
     case Verb::kLogVerify:
       return RunLogVerify(command, root, out);
     case Verb::kRecover:

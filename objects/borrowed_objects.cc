@@ -231,15 +231,21 @@ absl::StatusOr<PackedObjects> PackBorrowedObjects(storage::FileSystem& fs,
   return PackIds(fs, request.snapshot, *borrowed, options);
 }
 
+absl::StatusOr<PackedObjects> PackObjects(storage::FileSystem& fs, const StorePath& snapshot,
+                                          const std::vector<ObjectId>& ids,
+                                          const ObjectPackingOptions& options) {
+  REPOTXN_ASSIGN_OR_RETURN(const auto list, IdFile::Create(&fs, snapshot / "listed-objects"));
+  for (const ObjectId& oid : ids) REPOTXN_RETURN_IF_ERROR(list->Append(oid));
+  REPOTXN_RETURN_IF_ERROR(list->Finish());
+  return PackIds(fs, snapshot, *list, options);
+}
+
 absl::StatusOr<PackedObjects> PackLooseObjects(storage::FileSystem& fs, const StorePath& snapshot,
                                                const StorePath& objects,
                                                const ObjectPackingOptions& options) {
   REPOTXN_ASSIGN_OR_RETURN(const auto loose,
                            ListLooseObjects(fs, objects, options.format, options.is_condemned));
-  REPOTXN_ASSIGN_OR_RETURN(const auto ids, IdFile::Create(&fs, snapshot / "loose-objects"));
-  for (const ObjectId& oid : loose) REPOTXN_RETURN_IF_ERROR(ids->Append(oid));
-  REPOTXN_RETURN_IF_ERROR(ids->Finish());
-  return PackIds(fs, snapshot, *ids, options);
+  return PackObjects(fs, snapshot, loose, options);
 }
 
 }  // namespace repotxn::objects

@@ -81,6 +81,13 @@ absl::StatusOr<PackedObjects> PackBorrowedObjects(storage::FileSystem& fs,
                                                   const BorrowedObjects& request,
                                                   const ObjectPackingOptions& options);
 
+// Writes the objects of `ids`, each listed once, as one pack to `snapshot`'s objects/pack; `snapshot` is an
+// object snapshot whose chain reaches them. Errors as above.
+absl::StatusOr<PackedObjects> PackObjects(storage::FileSystem& fs,
+                                          const storage::StorePath& snapshot,
+                                          const std::vector<ObjectId>& ids,
+                                          const ObjectPackingOptions& options);
+
 // Writes all loose objects of the object directory `objects` as one pack to `snapshot`'s
 // objects/pack; `snapshot` is an object snapshot whose chain reaches `objects`. The loose files
 // stay. Errors as above.

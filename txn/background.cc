@@ -80,6 +80,7 @@ absl::Status StoreCore::RunBackgroundWork() {
   EndOldestTransactionsBeyondBounds();
   REPOTXN_RETURN_IF_ERROR(PurgeRemoved());
   if (queue_->poison().ok()) REPOTXN_RETURN_IF_ERROR(TrimBehindConsumers());
+  REPOTXN_RETURN_IF_ERROR(ReconcileWhenDue());
   return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
 }
 

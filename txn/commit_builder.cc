@@ -202,6 +202,7 @@ absl::Status StoreCore::Prepare(const StagedChanges& changes, wal::Manifest mani
         return contents.at(file.sha256);
       }));
   for (const wal::CreateRepository& created : commit->effects.created) {
+    if (created.is_adopted()) continue;
     REPOTXN_RETURN_IF_ERROR(materializer_->StageSkeleton(created));
   }
   return absl::OkStatus();
@@ -295,6 +296,9 @@ absl::Status StoreCore::DoAlternatesWork(const EntryEffects& effects) {
 }
 
 absl::Status StoreCore::DoPurgeWork(const EntryEffects& effects) {
+  for (const auto& [id, target] : effects.released) {
+    REPOTXN_RETURN_IF_ERROR(materializer_->ReleaseDirectory(id, target, repositories_->Find(id).get()));
+  }
   for (const RepositoryId& id : effects.purged) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CondemnDirectory(id, repositories_->Find(id).get()));
     has_pending_delete_.store(true);

@@ -11,6 +11,7 @@
 #include "refs/ref_operations.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
+#include "txn/layout.h"
 #include "txn/repository_path.h"
 
 namespace repotxn::txn {
@@ -65,6 +66,18 @@ absl::Status ValidateKey(const std::string& key) {
   return key.size() < 2 ? Malformed("key") : absl::OkStatus();
 }
 
+// An adopted directory is none of the store's own, and what is set aside lies in it.
+absl::Status ValidateAdopted(const wal::CreateRepository& op) {
+  if (!op.is_adopted()) {
+    return op.set_aside.empty() ? absl::OkStatus() : Malformed("paths to set aside");
+  }
+  if (!CheckAdoptable(op.adopted_from).ok()) return Malformed("directory of an adopted repository");
+  for (const std::string& path : op.set_aside) {
+    if (path.empty() || !storage::StorePath::Parse(path).ok()) return Malformed("path to set aside");
+  }
+  return absl::OkStatus();
+}
+
 // Judges one operation; kUnimplemented for what is specified and not applied.
 struct OperationValidator {
   absl::Status operator()(const wal::CreateRepository& op) const {
@@ -74,11 +87,15 @@ struct OperationValidator {
       return Malformed("object format");
     }
     const auto head = refs::RefName::Parse(op.head_target);
-    return head.ok() && !head->IsHead() ? absl::OkStatus() : Malformed("target of HEAD");
+    if (!head.ok() || head->IsHead()) return Malformed("target of HEAD");
+    return ValidateAdopted(op);
   }
   absl::Status operator()(const wal::RemoveRepository& op) const {
     if (op.id.IsZero() || !RepositoryPath::Parse(op.path).ok()) return Malformed("repository");
     if (op.purge != (op.facts.removed_at_ns != 0)) return Malformed("time of a removal");
+    if (!op.released_to.empty() && (!op.purge || !CheckAdoptable(op.released_to).ok())) {
+      return Malformed("directory of a released repository");
+    }
     return ValidateFacts(op.id, op.facts);
   }
   absl::Status operator()(const wal::SetPath& op) const {
@@ -224,6 +241,19 @@ absl::Status CheckWritablePath(absl::string_view path) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAdoptable(absl::string_view source) {
+  const auto path = storage::StorePath::Parse(source);
+  if (!path.ok()) return path.status();
+  const absl::Status ours = absl::InvalidArgumentError("directory is one of the store's own");
+  if (path->IsRoot()) return ours;
+  for (const storage::StorePath& directory :
+       {layout::Log(), layout::Payload(), layout::Staging(), layout::Snapshots(),
+        layout::PendingDelete(), layout::Metadata(), layout::RepositoryDirectories()}) {
+    if (path->IsWithin(directory) || directory.IsWithin(*path)) return ours;
+  }
+  return *path == layout::LostFound() ? ours : absl::OkStatus();
+}
+
 absl::Status ValidateManifest(const wal::Manifest& manifest) {
   if (manifest.transaction_id.IsZero()) return Malformed("transaction id");
   for (const wal::Operation& operation : manifest.operations) {
@@ -251,6 +281,7 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
       effects.alternates.push_back(ChangedAlternates{unlink->member, unlink->alternates});
     } else if (const auto* remove = std::get_if<wal::RemoveRepository>(&operation)) {
       if (remove->purge) effects.purged.push_back(remove->id);
+      if (!remove->released_to.empty()) effects.released.emplace_back(remove->id, remove->released_to);
     } else if (!refs::IsRefOperation(operation)) {
       REPOTXN_RETURN_IF_ERROR(AddFileEffects(operation, read_payload, &builder));
     }

@@ -60,6 +60,8 @@ struct EntryEffects {
   std::vector<wal::AddPack> packs;
   std::vector<ChangedAlternates> alternates;
   std::vector<RepositoryId> purged;
+  // Those of `purged` whose directories are given back, and where to.
+  std::vector<std::pair<RepositoryId, std::string>> released;
   absl::Time created_at;
 
   bool has_directory_work() const {
@@ -81,6 +83,10 @@ void DropPackedRefs(absl::Span<const wal::DroppedRef> dropped, EntryEffects* eff
 // Whether callers may write `path` of a repository as a file: not HEAD, packed-refs, refs/, objects/, logs/, FETCH_HEAD,
 // *.lock, gc.pid, nothing malformed. kInvalidArgument says why.
 absl::Status CheckWritablePath(absl::string_view path);
+
+// Whether the directory `source` below the store's root may become a repository: none of the store's own, none that
+// holds one. kInvalidArgument says why. Directories in lost-found/ and below repositories/ may.
+absl::Status CheckAdoptable(absl::string_view source);
 
 }  // namespace repotxn::txn
 

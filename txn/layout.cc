@@ -18,6 +18,10 @@ storage::StorePath RepositoryDirectory(const RepositoryId& id) {
   return Repositories() / DirectoryText(id);
 }
 
+storage::StorePath AdoptionTrash(const RepositoryId& id) {
+  return LostFound() / absl::StrCat("adopt-", id.ToHex());
+}
+
 storage::StorePath RepositoryLink(absl::string_view path) {
   return Repositories() / absl::StrCat(path, ".git");
 }

@@ -26,8 +26,12 @@ inline storage::StorePath PendingDelete() { return storage::StorePath::Literal("
 inline storage::StorePath LostFound() { return storage::StorePath::Literal("lost-found"); }
 inline storage::StorePath Metadata() { return storage::StorePath::Literal("meta"); }
 
+// repositories/@id
+inline storage::StorePath RepositoryDirectories() { return storage::StorePath::Literal("repositories/@id"); }
 // repositories/@id/<aa>/<id>.git
 storage::StorePath RepositoryDirectory(const RepositoryId& id);
+// lost-found/adopt-<id>: what the adoption of a repository set aside.
+storage::StorePath AdoptionTrash(const RepositoryId& id);
 // repositories/<path>.git
 storage::StorePath RepositoryLink(absl::string_view path);
 // What the symlink at RepositoryLink(path) says: relative to the directory that holds it.

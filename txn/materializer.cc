@@ -287,6 +287,11 @@ absl::Status Materializer::WritePath(absl::string_view path, const std::string& 
   return MoveInto(layout::Repositories(), temporary, link);
 }
 
+absl::Status Materializer::RepairPath(absl::string_view path, const std::optional<std::string>& row) {
+  const storage::MutexLock round(&mutex_);
+  return row ? WritePath(path, *row) : RemovePath(path);
+}
+
 absl::Status Materializer::MaterializeAll(wal::Lsn target) {
   const storage::MutexLock round(&mutex_);
   absl::Status first_failure;
@@ -328,6 +333,7 @@ void Materializer::DiscardSkeleton(const RepositoryId& id) {
 }
 
 absl::Status Materializer::CreateRepositoryDirectory(const wal::CreateRepository& created) {
+  if (created.is_adopted()) return AdoptRepositoryDirectory(created);
   const storage::StorePath directory = layout::RepositoryDirectory(created.id);
   REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory));
   if (is_there) return RewriteSkeleton(created);

@@ -55,6 +55,13 @@ class Materializer {
   absl::Status WriteAlternates(const ChangedAlternates& changed);
   // Takes the directory of a purged repository out of the way; absent is fine. `state` is null when it is not open.
   absl::Status CondemnDirectory(const RepositoryId& id, RepositoryState* state);
+  // Gives the directory of a repository, and what its adoption set aside, to `target` below the root (a purge of another
+  // kind). What stands at the target is moved to lost-found/.
+  absl::Status ReleaseDirectory(const RepositoryId& id, absl::string_view target, RepositoryState* state);
+  // Makes the symlink of a path, or the directory of a group, again. `row` is the path's newest; none: it is given up.
+  absl::Status RepairPath(absl::string_view path, const std::optional<std::string>& row) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves what is at `path` to lost-found/ and reports it; an empty directory is just removed.
+  absl::Status MoveToLostFound(const storage::StorePath& path) { return ClearObstacle(path); }
   // Removes what CondemnDirectory() took out of the way. May take long; a crash leaves the rest for the next call.
   absl::Status EmptyPendingDelete();
 
@@ -69,6 +76,10 @@ class Materializer {
   // Puts every file and directory of the skeleton again: what a crash left of a creation may be torn. Later changes of
   // the same files are in the log too and come back.
   absl::Status RewriteSkeleton(const wal::CreateRepository& created);
+  // The same for a directory that stood elsewhere (txn/adopted_directory.cc).
+  absl::Status AdoptRepositoryDirectory(const wal::CreateRepository& created);
+  absl::Status PutBack(const storage::StorePath& directory, const storage::StorePath& trash);
+  absl::Status SetAside(const storage::StorePath& directory, const storage::StorePath& trash, absl::string_view path);
   // The target is there already: fine when it is our file, else replaced, since it may be a copy that a crash has torn.
   absl::Status RelinkPack(const storage::StorePath& source, const storage::StorePath& target);
   absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,

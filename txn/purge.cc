@@ -16,7 +16,8 @@ constexpr int kKeysAtOnce = 1000;
 
 }  // namespace
 
-absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn snapshot) {
+absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn snapshot,
+                                                const std::string& released_to) {
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> stored, rows_->Get(RepositoryKey(due.id), snapshot));
   if (!stored) return false;
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryRow row, DecodeRepositoryRow(stored->value));
@@ -28,6 +29,7 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
   manifest.created_at = environment_.clock->Now();
   manifest.note.actor = "repotxn";
   wal::RemoveRepository purge{due.id, row.path, {}, true};
+  purge.released_to = released_to;
   purge.facts.partition = row.partition;
   purge.facts.format = row.format;
   purge.facts.removed_at_ns = row.removed_at_ns;

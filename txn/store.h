@@ -35,8 +35,10 @@
 #include "storage/file_system.h"
 #include "storage/random.h"
 #include "txn/consumers.h"
+#include "txn/adoption.h"
 #include "txn/object_staging.h"
 #include "txn/outcome.h"
+#include "txn/reconciler.h"
 #include "txn/repository_path.h"
 #include "txn/snapshot.h"
 #include "txn/transaction.h"
@@ -75,6 +77,8 @@ struct StoreOptions {
   absl::Duration idle_lease = absl::Minutes(10);
   // How long outcomes of transactions and request ids can be asked for.
   absl::Duration outcome_retention = absl::Hours(24);
+  // Period of reconciliation in the background (txn/reconciler.h); zero: none.
+  absl::Duration reconcile_interval = absl::Minutes(10);
   // How long a deleted repository can be brought back. Its files take space until then.
   absl::Duration undelete_retention = absl::Hours(24);
   // Bytes of log and large manifests that one consumer may hold back; a consumer that lags further is dropped.
@@ -119,6 +123,8 @@ struct StoreMetrics {
   int64_t materialized_batches = 0;
   int64_t ref_packings = 0;
   int64_t checkpoints = 0;
+  int64_t discrepancies = 0;  // that the last round of reconciliation found
+  int64_t reconciled = 0;     // acts of reconciliation
   int64_t snapshots_made = 0;
   int64_t snapshots_shared = 0;
   int64_t snapshots_live = 0;
@@ -212,6 +218,35 @@ class Store {
   absl::Status DropConsumer(absl::string_view name);
   // Ends the wait of NextEntries() that is under way for this consumer, or else the next call, once. kNotFound.
   absl::Status InterruptConsumer(absl::string_view name);
+  // Takes the bare repository at `source` (below the root, relative to it or absolute) into the store, by a rename; see
+  // txn/adoption.h. Checkpointed when it returns OK.
+  //
+  // Errors
+  //   kInvalidArgument     `source` is outside the root, or one of the store's own directories.
+  //   kNotFound            there is no such directory.
+  //   kFailedPrecondition  it cannot be adopted; the message names the first reason and their number, a dry run all.
+  //   kAlreadyExists       `path` is taken.
+  // After these the repository is untouched. After any other the adoption may have happened: look `path` up.
+  absl::StatusOr<AdoptionReport> Adopt(absl::string_view source, const RepositoryPath& path,
+                                       const AdoptOptions& options);
+  // The same for every bare repository at or below `root`; each gets its path below `root`, behind `prefix` (empty, or a
+  // group). One report each, by source: those with refusals, and all that borrow from one another with them, are
+  // untouched. An error ends the work; what was adopted by then stays.
+  absl::StatusOr<std::vector<AdoptionReport>> AdoptTree(absl::string_view root, absl::string_view prefix,
+                                                        const AdoptOptions& options);
+
+  // Gives a repository back: it leaves the store, and its directory, with what its adoption set aside, is moved to `target`
+  // (below the root, not there yet). Checkpointed when it returns OK.
+  //
+  // Errors
+  //   kNotFound            no such repository.
+  //   kAlreadyExists       something stands at `target`.
+  //   kFailedPrecondition  it borrows or lends objects: unlink first.
+  //   kUnavailable         somebody reads it; it is removed by now (and could be brought back): call again.
+  absl::Status Unadopt(const RepositoryId& id, absl::string_view target);
+
+  // One round of making the catalogue and the disk agree; see txn/reconciler.h.
+  absl::StatusOr<ReconcileReport> Reconcile(const ReconcileOptions& options);
 
   wal::Lsn committed_lsn() const;
   // Changes when a store is restored from a backup: LSNs of different incarnations do not compare.
@@ -237,6 +272,10 @@ class Store {
   absl::Status Close();
 
  private:
+  struct Adoptee;
+  absl::StatusOr<std::vector<AdoptionReport>> AdoptAll(std::vector<Adoptee> adoptees, const AdoptOptions& options);
+  absl::Status AdoptGroup(const std::vector<Adoptee*>& group, const AdoptOptions& options);
+
   explicit Store(std::unique_ptr<StoreCore> core);
   std::unique_ptr<StoreCore> core_;
 };

@@ -81,6 +81,10 @@ class StoreCore {
   absl::StatusOr<std::vector<RepositoryId>> AlternatesOf(const RepositoryId& id, wal::Lsn at);
   TransactionId NewTransactionId();
 
+  // Adoption and reconciliation (txn/adoption.cc, txn/reconciler.cc).
+  absl::Status Unadopt(const RepositoryId& id, absl::string_view target);
+  absl::StatusOr<ReconcileReport> Reconcile(const ReconcileOptions& options) ABSL_LOCKS_EXCLUDED(reconcile_mutex_);
+
   // Outcomes (txn/outcomes.cc).
   CommitResult OutcomeOf(const TransactionId& id);
   CommitResult OutcomeOfRequest(absl::string_view request_id, absl::Time issued_at);
@@ -196,7 +200,12 @@ class StoreCore {
   void GiveUp(const std::vector<SnapshotRegistry::Ended>& ended);
   // Purges removed repositories whose undelete time has passed and that no snapshot can show any more (txn/purge.cc).
   absl::Status PurgeRemoved();
-  absl::StatusOr<bool> PurgeRepository(const RemovedRow& due, wal::Lsn snapshot);
+  // Reconciliation (txn/reconciler.cc).
+  absl::Status ReconcileWhenDue();
+  // False: not needed any more, or not possible now.
+  absl::StatusOr<bool> ActOn(const Discrepancy& discrepancy);
+  absl::StatusOr<bool> PurgeRepository(const RemovedRow& due, wal::Lsn snapshot,
+                                       const std::string& released_to = "");
   bool CheckpointIsDue();
   absl::Status ForgetOldOutcomes();
   absl::Status LoadForgotten();
@@ -250,6 +259,11 @@ class StoreCore {
   bool background_is_wanted_ ABSL_GUARDED_BY(background_mutex_) = false;
   wal::Lsn idle_since_;  // of the background thread
   std::atomic<bool> has_pending_delete_{false};
+  // Held while a round of reconciliation runs.
+  storage::Mutex reconcile_mutex_{storage::MutexRank::kLifecycle};
+  Reconciler reconciler_ ABSL_GUARDED_BY(reconcile_mutex_);
+  std::atomic<int64_t> discrepancies_{0}, reconciled_{0};
+  std::atomic<int64_t> reconciled_at_ns_{0};  // monotonic
   std::thread background_;
 };
 

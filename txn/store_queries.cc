@@ -106,6 +106,8 @@ StoreMetrics StoreCore::Metrics() const {
   metrics.retries = retries_.load(std::memory_order_relaxed);
   metrics.materialized_batches = materializer_->batches();
   metrics.ref_packings = ref_packings_.load(std::memory_order_relaxed);
+  metrics.discrepancies = discrepancies_.load(std::memory_order_relaxed);
+  metrics.reconciled = reconciled_.load(std::memory_order_relaxed);
   metrics.checkpoints = checkpoints_.load(std::memory_order_relaxed);
   metrics.snapshots_made = snapshots_->made();
   metrics.snapshots_shared = snapshots_->shared();

@@ -61,12 +61,15 @@ struct OperationEncoder {
     to->set_partition(op.partition);
     to->set_format(static_cast<uint32_t>(op.format));
     to->set_head_target(op.head_target);
+    to->set_adopted_from(op.adopted_from);
+    for (const std::string& path : op.set_aside) to->add_set_aside(path);
   }
   void operator()(const RemoveRepository& op) const {
     pb::RemoveRepository* const to = out->mutable_remove_repository();
     EncodePath(op, to);
     Encode(op.facts, to->mutable_facts());
     to->set_purge(op.purge);
+    to->set_released_to(op.released_to);
   }
   void operator()(const SetPath& op) const {
     pb::SetPath* const to = out->mutable_set_path();
@@ -234,10 +237,13 @@ bool DecodeOp(pb::CreateRepository* from, CreateRepository* op) {
   op->partition = from->partition();
   op->format = static_cast<ObjectFormat>(from->format());
   op->head_target = std::move(*from->mutable_head_target());
+  op->adopted_from = std::move(*from->mutable_adopted_from());
+  for (std::string& path : *from->mutable_set_aside()) op->set_aside.push_back(std::move(path));
   return DecodePath(from, op);
 }
 bool DecodeOp(pb::RemoveRepository* from, RemoveRepository* op) {
   op->purge = from->purge();
+  op->released_to = std::move(*from->mutable_released_to());
   return DecodePath(from, op) && DecodeFacts(*from, &op->facts);
 }
 bool DecodeOp(pb::SetPath* from, SetPath* op) {

@@ -51,6 +51,11 @@ struct CreateRepository {
   PartitionId partition = 0;
   ObjectFormat format = ObjectFormat::kSha1;
   std::string head_target;        // refs/heads/main
+  // Of an adopted repository: the directory below the store's root that becomes its own, and the paths in it that are
+  // moved to lost-found/adopt-<id>/. Empty: a new repository.
+  std::string adopted_from = "";
+  std::vector<std::string> set_aside = {};
+  bool is_adopted() const { return !adopted_from.empty(); }
   friend bool operator==(const CreateRepository&, const CreateRepository&) = default;
 };
 // Facts of a repository's row travel with what changes it, so that an entry is applied without reading the row.
@@ -68,6 +73,8 @@ struct RemoveRepository {
   std::string path = "";          // that it has; of a purge: that it had
   RowFacts facts = {};
   bool purge = false;
+  // Of a purge: where below the store's root its directory goes, whole, with what its adoption set aside. Empty: nowhere.
+  std::string released_to = "";
   friend bool operator==(const RemoveRepository&, const RemoveRepository&) = default;
 };
 // Moves a repository's path, or brings a removed one back (`old_path` is empty); its directory does not move.

@@ -102,5 +102,30 @@ TEST(CommandLineTest, UsageNamesEveryCommandAndExitCode) {
   }
 }
 
+TEST(CommandLineTest, TakesDirectoriesAndPathsOfAdoptions) {
+  ASSERT_OK_AND_ASSIGN(CommandLine one,
+                       ParseCommandLine({"--store", "d", "adopt", "--dry-run", "in/x.git", "g/x"}));
+  EXPECT_EQ(one.verb, Verb::kAdopt);
+  EXPECT_EQ(one.directory, "in/x.git");
+  EXPECT_EQ(one.repository.text(), "g/x");
+  EXPECT_TRUE(one.dry_run);
+  EXPECT_FALSE(one.tree);
+  ASSERT_OK_AND_ASSIGN(CommandLine tree, ParseCommandLine({"--store", "d", "adopt", "--tree", "in"}));
+  EXPECT_TRUE(tree.tree);
+  EXPECT_EQ(tree.directory, "in");
+  EXPECT_FALSE(tree.has_repository);
+  ASSERT_OK_AND_ASSIGN(CommandLine back, ParseCommandLine({"--store", "d", "unadopt", "out/x.git", "g/x"}));
+  EXPECT_EQ(back.verb, Verb::kUnadopt);
+  EXPECT_EQ(back.directory, "out/x.git");
+
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"adopt", "in/x.git"}, {"adopt"}, {"unadopt", "out"}, {"repo", "list", "--dry-run"},
+           {"reconcile", "--tree"}, {"unadopt", "--dry-run", "out", "g/x"}}) {
+    std::vector<std::string> all = {"--store", "d"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_THAT(ParseCommandLine(all), StatusIs(absl::StatusCode::kInvalidArgument)) << words[0];
+  }
+}
+
 }  // namespace
 }  // namespace repotxn::cli

@@ -261,5 +261,32 @@ TEST_F(CommandsTest, HelpAndVersionNeedNoStore) {
   EXPECT_EQ(err.str(), "");
 }
 
+TEST_F(CommandsTest, AdoptsAPlainRepositoryAndGivesItBack) {
+  MakeStore();
+  fs::create_directories(root() + "/incoming");
+  ASSERT_EQ(std::system(("git init -q --bare '" + root() + "/incoming/old.git'").c_str()), 0);
+  Write("incoming/old.git/FETCH_HEAD", "");
+  Write("incoming/broken.git/HEAD", "nonsense\n");
+  fs::create_directories(root() + "/incoming/broken.git/objects");
+  fs::create_directories(root() + "/incoming/broken.git/refs");
+
+  const nlohmann::json plan = RunJson({"adopt", "--dry-run", "--tree", "incoming"}, ExitCode::kFoundWrong);
+  ASSERT_EQ(plan["repositories"].size(), 2u);
+  EXPECT_FALSE(plan["repositories"][0]["adopted"].get<bool>());
+  EXPECT_TRUE(fs::exists(root() + "/incoming/old.git/FETCH_HEAD"));
+
+  EXPECT_EQ(Run({"adopt", "incoming/broken.git", "broken"}).code, ExitCode::kRefused);
+  const nlohmann::json done = RunJson({"adopt", "incoming/old.git", "group/old"}, ExitCode::kOk);
+  EXPECT_TRUE(done["repositories"][0]["adopted"].get<bool>());
+  EXPECT_EQ(done["repositories"][0]["set_aside"][0]["path"], "FETCH_HEAD");
+  EXPECT_FALSE(fs::exists(root() + "/incoming/old.git"));
+  EXPECT_THAT(Run({"repo", "list"}).out, HasSubstr("group/old"));
+  EXPECT_EQ(Run({"reconcile"}).code, ExitCode::kOk);
+
+  EXPECT_EQ(Run({"unadopt", "incoming/back.git", "group/old"}).code, ExitCode::kOk);
+  EXPECT_TRUE(fs::exists(root() + "/incoming/back.git/FETCH_HEAD"));
+  EXPECT_THAT(Run({"repo", "list"}).out, ::testing::Not(HasSubstr("group/old")));
+}
+
 }  // namespace
 }  // namespace repotxn::cli

@@ -57,6 +57,26 @@ TEST(ValidateManifestTest, RefusesPathsAndNamesThatNoApiWouldHaveTaken) {
   EXPECT_THAT(ValidateManifest(With(setuid)), StatusIs(StatusCode::kDataLoss));
 }
 
+TEST(ValidateManifestTest, RefusesToAdoptFromOrReleaseToTheStoresOwnDirectories) {
+  const auto adopt = [](const std::string& from, const std::string& aside) {
+    return With(wal::CreateRepository{SomeId(), "a", 7, ObjectFormat::kSha1, "refs/heads/main", from, {aside}});
+  };
+  const auto release = [](const std::string& to, bool purge) {
+    return With(wal::RemoveRepository{SomeId(), "a", {7, ObjectFormat::kSha1, {}, purge ? 5 : 0}, purge, to});
+  };
+  EXPECT_THAT(ValidateManifest(adopt("incoming/a.git", "logs")), IsOk());
+  EXPECT_THAT(ValidateManifest(adopt("lost-found/a.1", "logs")), IsOk());
+  EXPECT_THAT(ValidateManifest(release("incoming/a.git", true)), IsOk());
+  for (const char* ours : {"log", "repositories", "repositories/@id/aa/x.git", "staging/x", "../x", "lost-found"}) {
+    EXPECT_THAT(ValidateManifest(adopt(ours, "logs")), StatusIs(StatusCode::kDataLoss)) << ours;
+    EXPECT_THAT(ValidateManifest(release(ours, true)), StatusIs(StatusCode::kDataLoss)) << ours;
+  }
+  EXPECT_THAT(ValidateManifest(adopt("incoming/a.git", "../x")), StatusIs(StatusCode::kDataLoss));
+  EXPECT_THAT(ValidateManifest(adopt("incoming/a.git", "")), StatusIs(StatusCode::kDataLoss));
+  EXPECT_THAT(ValidateManifest(adopt("", "logs")), StatusIs(StatusCode::kDataLoss));
+  EXPECT_THAT(ValidateManifest(release("incoming/a.git", false)), StatusIs(StatusCode::kDataLoss));
+}
+
 TEST(ValidateManifestTest, RefusesFactsOfARepositoryThatCannotBe) {
   const RepositoryId other = *RepositoryId::FromHex("ffffffffffffffffffffffffffffffff");
   const wal::RowFacts facts{7, ObjectFormat::kSha1, {other}, 0};

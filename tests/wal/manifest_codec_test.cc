@@ -25,7 +25,9 @@ Manifest FullManifest() {
   m.created_at = absl::FromUnixNanos(1'700'000'000'123'456'789);
   m.operations = {
       CreateRepository{r, "a/b", 5, ObjectFormat::kSha256, "refs/heads/main"},
+      CreateRepository{q, "d", 6, ObjectFormat::kSha1, "refs/heads/x", "in/d.git", {"logs", "gc.pid"}},
       RemoveRepository{q, "d/e", {7, ObjectFormat::kSha256, {r}, 99}, true},
+      RemoveRepository{r, "f", {7, ObjectFormat::kSha1, {}, 99}, true, "out/f.git"},
       SetPath{r, "c", "b", {8, ObjectFormat::kSha1, {q}}},
       EnsureGroup{"a"},
       RemoveGroup{"z"},
