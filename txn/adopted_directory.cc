@@ -3,7 +3,7 @@
 // Done after the entry is durable, and again by recovery; each step looks at what is there first.
 //   1. The directory is renamed to its id directory. If we die before, recovery renames it; after, there is nothing left
 //      to rename. It is never copied: at each moment it is whole, at one place or the other.
-//   2. Each path that the entry sets aside is renamed into lost-found/adopt-<id>/. If we die between two of them,
+//   2. Each path that the entry sets aside is renamed into lost-found/adopt-<id>/, whose directories are synced before. If we die between two of them,
 //      recovery moves the rest; what was moved is not found any more.
 //   3. Directories that every repository has are made when they are missing.
 // Giving one back is the reverse, in an order that recovery can repeat: what was set aside goes back into the directory,
@@ -43,6 +43,12 @@ absl::Status Materializer::AdoptRepositoryDirectory(const wal::CreateRepository&
   }
   const storage::StorePath trash = layout::AdoptionTrash(created.id);
   for (const std::string& path : created.set_aside) {
+    REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath to, trash.Child(path));
+    REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(*fs_, to.Parent()));
+  }
+  // What is renamed into a directory that a crash takes away would be in neither.
+  if (!created.set_aside.empty()) REPOTXN_RETURN_IF_ERROR(fs_->SyncAll());
+  for (const std::string& path : created.set_aside) {
     REPOTXN_RETURN_IF_ERROR(SetAside(directory, trash, path));
   }
   for (const absl::string_view name : {"objects/info", "objects/pack", "refs/heads", "refs/tags"}) {
@@ -67,8 +73,20 @@ absl::Status Materializer::PutBack(const storage::StorePath& directory, const st
     }
     // What is taken meanwhile stays in lost-found/.
   }
-  const auto left = fs_->List(trash);
-  return left.ok() && left->empty() ? fs_->RemoveDirectory(trash) : left.status();
+  return absl::OkStatus();
+}
+
+absl::Status Materializer::RemoveEmptyTree(const storage::StorePath& directory) {
+  const auto entries = fs_->List(directory);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  if (!entries.ok()) return entries.status();
+  for (const storage::DirectoryEntry& entry : *entries) {
+    if (entry.kind != storage::FileKind::kDirectory) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath below, directory.Child(entry.name));
+    REPOTXN_RETURN_IF_ERROR(RemoveEmptyTree(below));
+  }
+  const auto left = fs_->List(directory);
+  return left.ok() && left->empty() ? fs_->RemoveDirectory(directory) : left.status();
 }
 
 absl::Status Materializer::ReleaseDirectory(const RepositoryId& id, absl::string_view target,
@@ -79,6 +97,10 @@ absl::Status Materializer::ReleaseDirectory(const RepositoryId& id, absl::string
     REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, directory));
     if (!is_there) return absl::OkStatus();  // given already
     REPOTXN_RETURN_IF_ERROR(PutBack(directory, layout::AdoptionTrash(id)));
+    // Once the directory has gone nothing is put back any more; and a removal of the emptied trash must not come to the
+    // disk before what was in it has its new name.
+    REPOTXN_RETURN_IF_ERROR(fs_->SyncAll());
+    REPOTXN_RETURN_IF_ERROR(RemoveEmptyTree(layout::AdoptionTrash(id)));
     return MoveInto(storage::StorePath(), directory, to);
   };
   if (state == nullptr) return release();

@@ -122,7 +122,8 @@ class Planner {
     if (entry.kind == storage::FileKind::kSymlink) return Refuse(path, "symbolic link");
     if (entry.kind == storage::FileKind::kOther) return Refuse(path, "special file");
     if (IsLock(path) || path == "gc.pid") {
-      if (now_ - entry.modified < lock_age_min_) return Refuse(path, "somebody may hold this lock");
+      if (lock_age_min_ > absl::ZeroDuration() && now_ - entry.modified < lock_age_min_)
+        return Refuse(path, "somebody may hold this lock");
       return SetAside(entry, "stale lock");
     }
     if (path == "logs") return SetAside(entry, "reflogs");

@@ -79,6 +79,7 @@ class Materializer {
   // The same for a directory that stood elsewhere (txn/adopted_directory.cc).
   absl::Status AdoptRepositoryDirectory(const wal::CreateRepository& created);
   absl::Status PutBack(const storage::StorePath& directory, const storage::StorePath& trash);
+  absl::Status RemoveEmptyTree(const storage::StorePath& directory);
   absl::Status SetAside(const storage::StorePath& directory, const storage::StorePath& trash, absl::string_view path);
   // The target is there already: fine when it is our file, else replaced, since it may be a copy that a crash has torn.
   absl::Status RelinkPack(const storage::StorePath& source, const storage::StorePath& target);
