@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "admin/clean_text.h"
 #include "daemon/push_request.h"
 
 namespace repotxn::daemon {
@@ -53,11 +54,8 @@ struct PushReport {
   bool HasRefusal() const;
 };
 
-// One line of text that is safe to show: control characters and what is no UTF-8 become '?', at
-// most `bytes_max` bytes, "unknown reason" when nothing is left.
-std::string CleanLine(absl::string_view text, size_t bytes_max = 1000);
-// The same for text of several lines; newlines and tabs stay. May be empty.
-std::string CleanText(absl::string_view text);
+using admin::CleanLine;
+using admin::CleanText;
 
 // Body of the answer: band-2 details (with side bands), then the report as the client asked for
 // it, then the final flush. Empty for a client that wants no report and has no side bands.

@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/band_writer.h"
+#include "daemon/borrowed_tips.h"
 #include "daemon/error_reply.h"
 #include "daemon/pkt_line.h"
 #include "daemon/push_judge.h"
@@ -21,6 +23,9 @@ constexpr size_t kWriteBytes = 64 << 10;
 constexpr absl::string_view kRequestType = "application/x-git-receive-pack-request";
 constexpr absl::string_view kResultType = "application/x-git-receive-pack-result";
 constexpr absl::string_view kAdvertisementType = "application/x-git-receive-pack-advertisement";
+// Stands in for a name that a client must not see as a ref.
+constexpr const char* kBorrowedName = ".have";
+
 const HeaderList& NoCache() {
   static const HeaderList* const list = new HeaderList{{"Cache-Control", "no-cache"}};
   return *list;
@@ -30,6 +35,7 @@ const HeaderList& NoCache() {
 struct Advertised {
   ObjectFormat format = ObjectFormat::kSha1;
   std::vector<std::pair<std::string, ObjectId>> refs;
+  std::vector<ObjectId> borrowed;
 };
 
 absl::StatusOr<Advertised> ReadAdvertised(txn::Store* store, const txn::RepositoryPath& path,
@@ -55,6 +61,9 @@ absl::StatusOr<Advertised> ReadAdvertised(txn::Store* store, const txn::Reposito
     }
     if (!oid.empty()) shown.refs.emplace_back(name.text(), oid);
   }
+  absl::flat_hash_set<ObjectId> known;
+  for (const auto& [name, oid] : shown.refs) known.insert(oid);
+  REPOTXN_ASSIGN_OR_RETURN(shown.borrowed, BorrowedTips(*txn, *id, std::move(known)));
   return shown;
 }
 
@@ -93,7 +102,7 @@ txn::ByteSource PackSource(std::string prefix, const BodyReader& body) {
 
 void ReceivePack::Advertise(const txn::RepositoryPath& path, const HttpRequest& request,
                             ResponseWriter& out) {
-  const absl::StatusOr<Advertised> shown =
+  absl::StatusOr<Advertised> shown =
       ReadAdvertised(store_, path, options_.create_on_push, request.deadline);
   if (!shown.ok()) return ReplyTextError(shown.status(), out);
 
@@ -102,14 +111,16 @@ void ReceivePack::Advertise(const txn::RepositoryPath& path, const HttpRequest& 
   AppendPkt("# service=git-receive-pack\n", &text);
   AppendFlush(&text);
   const std::string capabilities = Capabilities(shown->format);
-  if (shown->refs.empty()) {
+  if (shown->refs.empty() && shown->borrowed.empty()) {
     std::string line =
         absl::StrCat(ObjectId::Zero(shown->format).ToHex(), " capabilities^{}");
     line.push_back('\0');
     AppendPkt(absl::StrCat(line, capabilities, "\n"), &text);
   }
   bool is_first = true;
-  for (const auto& [name, oid] : shown->refs) {
+  std::vector<std::pair<std::string, ObjectId>> lines = std::move(shown->refs);
+  for (const ObjectId& oid : shown->borrowed) lines.emplace_back(kBorrowedName, oid);
+  for (const auto& [name, oid] : lines) {
     std::string line = absl::StrCat(oid.ToHex(), " ", name);
     if (is_first) {
       line.push_back('\0');

@@ -15,6 +15,9 @@
 // If we die before the commit is durable nothing has happened; after it everything has, and the
 // client, which sees a broken connection, finds its refs changed.
 //
+// The advertisement ends with `.have` lines for the tips of the repositories that this one borrows from
+// (borrowed_tips.h).
+//
 // An absent repository shows as empty under create-on-push, and the first push creates it; of two
 // first pushes the loser replays into the winner's repository.
 //

@@ -1,15 +1,8 @@
-// The JSON interface for people who run repositories.
+// The administration over HTTP: /api/... is what stands behind it in admin/admin_api.h.
 //
-//   POST /api/repositories {"path", "format"}      201; 409 when the path is taken. "format" is sha1
-//                                                  (default) or sha256
-//   GET  /api/repositories?prefix=&after=&limit=   sorted by path; "next" is the `after` of the next
-//                                                  page, absent on the last
-//   GET  /api/repositories/<path>
-//   GET  /api/transactions/<id>                    outcome: committed, not committed, unknown, pending
-//
-// Errors are {"error": {"code", "message", "detail"}}: code is the lower-case name of the status
-// code, message a constant sentence, detail an object of strings. Asking for a transaction that is
-// neither known nor alive fences its id, as Store::OutcomeOf() says.
+// The body is JSON of at most admin::kBodyBytesMax. `Idempotency-Key` is the request id of a write:
+// the same call with the same key may be sent again and is done once. The key is kept as long as
+// outcomes are.
 //
 // Routes below /api/ win over repositories of such a path, so none can be made there.
 //
@@ -17,29 +10,29 @@
 #ifndef REPOTXN_DAEMON_REST_H_
 #define REPOTXN_DAEMON_REST_H_
 
-#include <string>
-
 #include "absl/strings/string_view.h"
+#include "admin/admin_api.h"
 #include "daemon/http_message.h"
 #include "txn/store.h"
 
 namespace repotxn::daemon {
 
+inline constexpr absl::string_view kRestPrefix = "/api/";
+
 class RestApi {
  public:
   // `store` must outlive it.
-  explicit RestApi(txn::Store* store) : store_(store) {}
+  explicit RestApi(txn::Store* store) : api_(store) {}
 
-  // Answers any request below /api/. The caller has checked the right to do it.
-  void Handle(const HttpRequest& request, const BodyReader& body, ResponseWriter& out);
+  // Answers any request below /api/. The caller has checked the right to do it; `actor` is who, for
+  // the log, and may be empty.
+  void Handle(absl::string_view actor, const HttpRequest& request, const BodyReader& body,
+              ResponseWriter& out);
+  // Whether the right to write is needed.
+  static bool NeedsWrite(const HttpRequest& request);
 
  private:
-  void Create(const BodyReader& body, ResponseWriter& out);
-  void List(const HttpRequest& request, ResponseWriter& out);
-  void Describe(absl::string_view path, ResponseWriter& out);
-  void Outcome(absl::string_view id, ResponseWriter& out);
-
-  txn::Store* const store_;
+  const admin::AdminApi api_;
 };
 
 }  // namespace repotxn::daemon

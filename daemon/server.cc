@@ -91,9 +91,9 @@ Route RouteOf(const HttpRequest& request) {
   } else if (path == "/metrics") {
     route.kind = RequestKind::kProbe;
     route.needs = Right::kRead;
-  } else if (absl::StartsWith(path, "/api/")) {
+  } else if (absl::StartsWith(path, kRestPrefix)) {
     route.kind = RequestKind::kRest;
-    route.needs = is_get ? Right::kRead : Right::kWrite;
+    route.needs = RestApi::NeedsWrite(request) ? Right::kWrite : Right::kRead;
   } else if (is_get && absl::ConsumeSuffix(&path, "/info/refs")) {
     route.kind = RequestKind::kAdvertise;
     route.is_upload = request.Query("service") == kUpload;
@@ -225,7 +225,7 @@ class Server::Impl {
       case RequestKind::kProbe: return Probe(request, out);
       case RequestKind::kRest:
         if (HasEncodedSeparator(request.raw_target)) break;
-        return rest_.Handle(request, body, out);
+        return rest_.Handle(caller.name, request, body, out);
       case RequestKind::kAdvertise:
       case RequestKind::kPush:
       case RequestKind::kFetch: return Git(route, caller, request, body, out);

@@ -1,12 +1,15 @@
 #include "daemon/server_options.h"
 
 #include <cstddef>
+#include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "daemon/config_file.h"
 #include "daemon/webhook.h"
 #include "storage/status_macros.h"
 
@@ -15,6 +18,9 @@ namespace {
 
 // The version of project() in CMakeLists.txt.
 constexpr absl::string_view kVersion = "0.1.0";
+constexpr absl::string_view kConfigFlag = "--config";
+constexpr absl::string_view kListenFlag = "--listen";
+constexpr absl::string_view kCreateFlag = "--create-on-push";
 
 absl::Status BadValue(absl::string_view flag, absl::string_view want) {
   return absl::InvalidArgumentError(absl::StrCat(flag, " takes ", want));
@@ -62,7 +68,12 @@ absl::Status SetFlag(absl::string_view flag, const std::string& value, ServerOpt
     options->store = value;
     return absl::OkStatus();
   }
-  if (flag == "--listen") return ParseListenAddress(value, &options->host, &options->port);
+  if (flag == kCreateFlag) {
+    if (value != "true" && value != "false") return BadValue(flag, "true or false");
+    options->create_on_push = value == "true";
+    return absl::OkStatus();
+  }
+  if (flag == kListenFlag) return ParseListenAddress(value, &options->host, &options->port);
   if (flag == "--token-file") {
     if (value.empty()) return BadValue(flag, "a file");
     options->token_file = value;
@@ -93,6 +104,60 @@ absl::Status SetFlag(absl::string_view flag, const std::string& value, ServerOpt
   return absl::NotFoundError(flag);
 }
 
+struct Option {
+  std::string flag;
+  std::string value;
+};
+
+bool IsKnown(const std::string& flag) {
+  ServerOptions ignored;
+  return flag == kConfigFlag || !absl::IsNotFound(SetFlag(flag, "", &ignored));
+}
+
+// The words behind the command, in pairs; a switch gets the value "true".
+absl::StatusOr<std::vector<Option>> ReadOptions(const std::vector<std::string>& words) {
+  std::vector<Option> options;
+  for (size_t i = 1; i < words.size(); ++i) {
+    Option option{words[i], ""};
+    if (option.flag == kCreateFlag) {
+      options.push_back({option.flag, "true"});
+      continue;
+    }
+    const size_t equals = option.flag.find('=');
+    const bool is_joined = absl::StartsWith(option.flag, "--") && equals != std::string::npos;
+    if (is_joined) {
+      option.value = option.flag.substr(equals + 1);
+      option.flag.resize(equals);
+    }
+    if (!IsKnown(option.flag)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown option ", option.flag, " (see --help)"));
+    }
+    if (!is_joined) {
+      if (++i == words.size()) {
+        return absl::InvalidArgumentError(absl::StrCat(option.flag, " needs a value"));
+      }
+      option.value = words[i];
+    }
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+absl::Status ApplyConfig(absl::string_view text, ServerOptions* options, bool* has_listen) {
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<Setting> settings, ParseConfig(text));
+  for (const Setting& setting : settings) {
+    const std::string flag = absl::StrCat("--", setting.key);
+    const absl::Status status = SetFlag(flag, setting.value, options);
+    if (absl::IsNotFound(status)) {
+      return ConfigError(setting.line, absl::StrCat("unknown key ", setting.key));
+    }
+    if (!status.ok()) return ConfigError(setting.line, status.message());
+    *has_listen |= flag == kListenFlag;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ParseListenAddress(absl::string_view text, std::string* host, int* port) {
@@ -120,7 +185,8 @@ std::string HostForUrl(absl::string_view host) {
                                       : std::string(host.data(), host.size());
 }
 
-absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words) {
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words,
+                                             const FileReader& read_file) {
   CommandLine line;
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") line.action = CommandLine::Action::kHelp;
@@ -130,36 +196,33 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& wor
   if (words.empty() || words[0] != "serve") {
     return absl::InvalidArgumentError("the first word is a command: serve (see --help)");
   }
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<Option> options, ReadOptions(words));
   bool has_listen = false;
-  for (size_t i = 1; i < words.size(); ++i) {
-    std::string flag = words[i];
-    if (flag == "--create-on-push") {
-      line.options.create_on_push = true;
-      continue;
-    }
-    std::string value;
-    const size_t equals = flag.find('=');
-    const bool is_joined = absl::StartsWith(flag, "--") && equals != std::string::npos;
-    if (is_joined) {
-      value = flag.substr(equals + 1);
-      flag.resize(equals);
-    } else if (i + 1 < words.size()) {
-      value = words[i + 1];
-    }
-    const absl::Status status = SetFlag(flag, value, &line.options);
-    if (absl::IsNotFound(status)) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown option ", flag, " (see --help)"));
-    }
-    if (!is_joined && i + 1 >= words.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(flag, " needs a value"));
-    }
-    REPOTXN_RETURN_IF_ERROR(status);
-    if (!is_joined) ++i;
-    has_listen |= flag == "--listen";
+  for (const Option& option : options) {
+    if (option.flag != kConfigFlag) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const std::string text, read_file(option.value));
+    REPOTXN_RETURN_IF_ERROR(ApplyConfig(text, &line.options, &has_listen));
+  }
+  for (const Option& option : options) {
+    if (option.flag == kConfigFlag) continue;
+    REPOTXN_RETURN_IF_ERROR(SetFlag(option.flag, option.value, &line.options));
+    has_listen |= option.flag == kListenFlag;
   }
   if (line.options.store.empty()) return absl::InvalidArgumentError("serve needs --store DIR");
   if (!has_listen) return absl::InvalidArgumentError("serve needs --listen HOST:PORT");
   return line;
+}
+
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words) {
+  return ParseCommandLine(words, [](const std::string& path) -> absl::StatusOr<std::string> {
+    std::ifstream stream(path, std::ios::binary);
+    std::ostringstream text;
+    // An empty file cannot be copied, and is none that anybody means.
+    if (!stream || !(text << stream.rdbuf())) {
+      return absl::NotFoundError("the configuration file cannot be read, or is empty");
+    }
+    return text.str();
+  });
 }
 
 std::string HelpText() {
@@ -168,6 +231,8 @@ std::string HelpText() {
 usage: repotxnd serve --store DIR --listen HOST:PORT [options]
        repotxnd --help | --version
 
+  --config FILE             lines `key = value`: the options below without their dashes; what the
+                            command line says wins
   --store DIR               root directory of the store; made when absent
   --listen HOST:PORT        address; [::1]:8080 for IPv6, port 0 picks a free one
   --create-on-push          a push to an absent repository creates it

@@ -1,13 +1,17 @@
 // The command line of repotxnd.
 //
-//   repotxnd serve --store DIR --listen HOST:PORT [--create-on-push] [--token-file FILE]
-//       [--events-file FILE] [--webhook URL] [limits]
+//   repotxnd serve [--config FILE] --store DIR --listen HOST:PORT [--create-on-push]
+//       [--token-file FILE] [--events-file FILE] [--webhook URL] [limits]
 //
-// Pure. Thread-compatible.
+// Every option but --config may stand in the file instead, without its dashes (config_file.h); what
+// the command line says wins. A key that is no option is an error with the number of its line.
+//
+// Thread-compatible.
 #ifndef REPOTXN_DAEMON_SERVER_OPTIONS_H_
 #define REPOTXN_DAEMON_SERVER_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,7 +49,13 @@ struct CommandLine {
   ServerOptions options;
 };
 
-// Words after the program's name. kInvalidArgument with a sentence for people.
+// Gives the content of a file.
+using FileReader = std::function<absl::StatusOr<std::string>(const std::string& path)>;
+
+// Words after the program's name. kInvalidArgument with a sentence for people; kNotFound when the
+// configuration file cannot be read.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words,
+                                             const FileReader& read_file);
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& words);
 
 // HOST:PORT, [IPv6]:PORT; port 0 to 65535.

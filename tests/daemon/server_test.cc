@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -18,7 +17,6 @@
 namespace repotxn::daemon {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using repotxn::testing::IsOk;
@@ -27,83 +25,6 @@ using repotxn::testing::RawExchange;
 using repotxn::testing::ServedStore;
 using repotxn::testing::StatusIs;
 using repotxn::testing::StatusOfAnswer;
-
-nlohmann::json BodyOf(const std::string& answer) {
-  const size_t at = answer.find("\r\n\r\n");
-  return nlohmann::json::parse(at == std::string::npos ? "" : answer.substr(at + 4), nullptr,
-                               /*allow_exceptions=*/false);
-}
-
-// Goal: the interfaces for operators say what is so. Fails when a status, a code or a page differs
-// from rest.h.
-class RestTest : public ServedStore {
- protected:
-  void SetUp() override { Serve(); }
-  void Create(const std::string& path) {
-    EXPECT_EQ(StatusOfAnswer(PostJson("/api/repositories", absl::StrCat("{\"path\":\"", path,
-                                                                        "\"}"))),
-              201)
-        << path;
-  }
-};
-
-TEST_F(RestTest, CreatesStrictlyAndDescribes) {
-  const nlohmann::json made = BodyOf(
-      PostJson("/api/repositories", "{\"path\":\"group/demo\",\"format\":\"sha256\"}"));
-  EXPECT_EQ(made["path"], "group/demo");
-  EXPECT_EQ(made["format"], "sha256");
-
-  const std::string again = PostJson("/api/repositories", "{\"path\":\"group/demo\"}");
-  EXPECT_EQ(StatusOfAnswer(again), 409);
-  EXPECT_EQ(BodyOf(again)["error"]["code"], "already_exists");
-  EXPECT_EQ(StatusOfAnswer(PostJson("/api/repositories", "{\"path\":\"group\"}")), 409);
-  EXPECT_EQ(StatusOfAnswer(PostJson("/api/repositories", "{\"path\":\"group/demo/in\"}")), 409);
-
-  EXPECT_EQ(BodyOf(Get("/api/repositories/group/demo"))["id"], made["id"]);
-  EXPECT_EQ(StatusOfAnswer(Get("/api/repositories/absent")), 404);
-}
-
-TEST_F(RestTest, RefusesBodiesThatAreNotMeantSo) {
-  for (const char* body : {"", "[]", "{", "{\"path\":1}", "{\"path\":\"../x\"}", "{}",
-                           "{\"path\":\"a\",\"format\":\"md5\"}", "{\"path\":\"api/x\"}",
-                           "{\"path\":\"/abs\"}"}) {
-    const std::string answer = PostJson("/api/repositories", body);
-    EXPECT_EQ(StatusOfAnswer(answer), 400) << body << answer;
-    EXPECT_EQ(BodyOf(answer)["error"]["code"], "invalid_argument") << body;
-  }
-  EXPECT_EQ(StatusOfAnswer(Get("/api/repositories?limit=0")), 400);
-  EXPECT_EQ(StatusOfAnswer(Get("/api/nothing")), 404);
-}
-
-TEST_F(RestTest, ListsInPages) {
-  for (const char* path : {"b/two", "a/one", "a/three", "c"}) Create(path);
-  std::vector<std::string> paths;
-  std::string after;
-  for (int page = 0; page < 10; ++page) {
-    const nlohmann::json body =
-        BodyOf(Get(absl::StrCat("/api/repositories?limit=2&after=", after)));
-    for (const auto& row : body["repositories"]) paths.push_back(row["path"]);
-    if (!body.contains("next")) break;
-    after = body["next"];
-  }
-  EXPECT_EQ(paths, (std::vector<std::string>{"a/one", "a/three", "b/two", "c"}));
-  EXPECT_EQ(BodyOf(Get("/api/repositories?prefix=a/"))["repositories"].size(), 2u);
-}
-
-TEST_F(RestTest, TellsTheOutcomeOfATransaction) {
-  EXPECT_EQ(BodyOf(Get(absl::StrCat("/api/transactions/", std::string(32, 'a'))))["outcome"],
-            "not committed");
-  EXPECT_EQ(StatusOfAnswer(Get("/api/transactions/xyz")), 400);
-}
-
-TEST_F(RestTest, AnswersProbesAndMetrics) {
-  EXPECT_EQ(StatusOfAnswer(Get("/healthz")), 200);
-  EXPECT_EQ(StatusOfAnswer(Get("/readyz")), 200);
-  Create("demo");
-  EXPECT_THAT(Get("/metrics"),
-              AllOf(HasSubstr("repotxn_store_commits_total 1\n"),
-                    HasSubstr("repotxn_requests_total{kind=\"rest\",class=\"2xx\"} 1\n")));
-}
 
 // Goal: only tokens of the file, only with their right.
 class TokenTest : public ServedStore {

@@ -178,7 +178,7 @@ TEST_F(GitScenarioTest, PoolAndMembersMoveToOtherDepths) {
 TEST_F(GitScenarioTest, CreatesARepositoryWithEverythingInIt) {
   txn::RunOptions run;
   run.begin.transaction_id = store().NewTransactionId();
-  const auto staging = StagePack(run.begin.transaction_id, "main", "g/r");
+  auto staging = StagePack(run.begin.transaction_id, "main", "g/r");
   ASSERT_THAT(staging, IsOk());
   RepositoryId id;
   ASSERT_THAT(store().Run(run, [&](Transaction& txn) -> absl::Status {
@@ -189,6 +189,7 @@ TEST_F(GitScenarioTest, CreatesARepositoryWithEverythingInIt) {
     REPOTXN_RETURN_IF_ERROR(SetRef(txn, id, "refs/heads/trunk", Oid("main")));
     return txn.PutFile(id, "hooks/pre-receive", {"#!/bin/sh\nexit 0\n", 0755});
   }).status, IsOk());
+  staging->reset();  // a staging does not outlive its store
   world_.Close();
   EXPECT_EQ(world_.Fsck(id), "");
   EXPECT_EQ(git().Line("cd store/repositories/g/r.git && git symbolic-ref HEAD"), "refs/heads/trunk");
