@@ -15,7 +15,7 @@
 //   kDeadlineExceeded, kResourceExhausted, kUnavailable as everywhere.
 // After an error nothing is staged.
 //
-// Single-threaded.
+// Must not outlive its Store. Single-threaded.
 #ifndef REPOTXN_TXN_OBJECT_STAGING_H_
 #define REPOTXN_TXN_OBJECT_STAGING_H_
 

@@ -5,7 +5,7 @@
 // the number of objects. Snapshots of one repository at the same state are shared. Stock Git reads them; nobody
 // writes them.
 //
-// Thread-safe.
+// Must not outlive its Store. Thread-safe.
 #ifndef REPOTXN_TXN_SNAPSHOT_H_
 #define REPOTXN_TXN_SNAPSHOT_H_
 

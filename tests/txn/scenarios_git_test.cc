@@ -230,7 +230,7 @@ TEST_F(GitScenarioTest, AddsNoObjectsToADeletedRepository) {
   const RepositoryId old = world_.Create("r");
   txn::BeginOptions options;
   options.transaction_id = store().NewTransactionId();
-  const auto staging = StagePack(options.transaction_id, "main", "r");
+  auto staging = StagePack(options.transaction_id, "main", "r");
   ASSERT_THAT(staging, IsOk());
   auto push = *store().Begin(options);
   ASSERT_THAT(push->AddPack(old, *staging), IsOk());
@@ -241,6 +241,7 @@ TEST_F(GitScenarioTest, AddsNoObjectsToADeletedRepository) {
   push.reset();
   EXPECT_THAT(Begin()->AddPack(old, *staging), StatusIs(StatusCode::kNotFound));
   EXPECT_FALSE(*Begin()->ObjectExists(next, Oid("main")));
+  staging->reset();
   world_.Close();
   for (const RepositoryId& id : {old, next}) {
     EXPECT_EQ(git().Line("ls " + GitStore::Directory(id) + "/objects/pack | wc -l"), "0");
