@@ -339,8 +339,9 @@ absl::StatusOr<std::vector<std::string>> Transaction::ListDirectory(const Reposi
 absl::Status Transaction::ReadWholeRepository(const RepositoryId& id) {
   const ActiveCall call(changes_.get());
   REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
-  REPOTXN_RETURN_IF_ERROR(Touch(changes_.get(), id).status());
+  REPOTXN_ASSIGN_OR_RETURN(const StagedRepository* repository, Touch(changes_.get(), id));
   changes_->reads.whole_repositories.push_back(id);
+  DeclareAllKeysRead(changes_.get(), *repository, id);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/metadata_store.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
 #include "txn/store_core.h"
@@ -50,6 +51,14 @@ absl::StatusOr<std::optional<PathRow>> LookUp(const StagedChanges& changes, cons
   const auto staged = changes.paths.find(path);
   if (staged != changes.paths.end()) return staged->second;
   return changes.core->LookUpPath(path, changes.snapshot_lsn);
+}
+
+void DeclareAllKeysRead(StagedChanges* changes, const StagedRepository& repository, const RepositoryId& id) {
+  const wal::PartitionId partition =
+      repository.live != nullptr ? repository.live->partition() : repository.created->partition;
+  std::string prefix = KeyPrefixOfRepository(id);
+  std::string end = storage::PrefixEnd(prefix);
+  changes->reads.key_ranges.push_back({partition, std::move(prefix), std::move(end)});
 }
 
 absl::Status CheckPathIsFree(StagedChanges* changes, const RepositoryPath& path) {

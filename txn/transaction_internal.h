@@ -38,6 +38,10 @@ class ActiveCall {
 // transaction.
 absl::StatusOr<StagedRepository*> Touch(StagedChanges* changes, const RepositoryId& id);
 
+// Declares every key of a repository as read, those that are not there included: the lock on its subtree, which covers
+// refs, files and objects, does not reach into the key space.
+void DeclareAllKeysRead(StagedChanges* changes, const StagedRepository& repository, const RepositoryId& id);
+
 // What a path names, with the transaction's own changes. Declares no read: whoever writes the path, or makes a group of
 // it, holds a key on it anyway.
 absl::StatusOr<std::optional<PathRow>> LookUp(const StagedChanges& changes, const std::string& path);

@@ -215,6 +215,7 @@ absl::Status Transaction::DeleteRepository(const RepositoryId& id) {
   REPOTXN_ASSIGN_OR_RETURN(const std::string path, PathOf(*changes_, *repository));
   REPOTXN_ASSIGN_OR_RETURN(RepositoryInfo before,
                            changes_->core->Describe(id, changes_->snapshot_lsn));
+  DeclareAllKeysRead(changes_.get(), *repository, id);
   repository->alternates.reset();
   REPOTXN_ASSIGN_OR_RETURN(wal::RowFacts facts, FactsOf(*changes_, *repository));
   // What it was given before stays with it, should it be brought back; only its moves and links are no more.
