@@ -34,11 +34,14 @@ class GitStore {
   txn::Store& store() { return *store_; }
   ObjectFormat format() const { return format_; }
 
-  void Open() {
+  static txn::StoreOptions Options() {
     txn::StoreOptions options;
     options.create_if_missing = true;
     options.segment_bytes = 1 << 20;
     options.background_thread = false;
+    return options;
+  }
+  void Open(const txn::StoreOptions& options = Options()) {
     auto opened = txn::Store::Open(git_.path() + "/store", options);
     ASSERT_THAT(opened, IsOk());
     store_ = *std::move(opened);
