@@ -66,6 +66,7 @@ TEST_F(CatalogueCheckTest, LinksClimbOneStepForEachGroup) {
             "../../@id/ff/ff112233445566778899aabbccddeeff.git");
 }
 
+// C074
 TEST_F(CatalogueCheckTest, TellsARowWithoutDirectoryAndWithoutSymlink) {
   ASSERT_OK(fs_.RemoveDirectory(txn::layout::RepositoryDirectory(rows_[0].id)));
   ASSERT_OK(fs_.Remove(StorePath::Literal("repositories/demo.git")));

@@ -181,6 +181,7 @@ TEST_F(CommandsTest, VerifyOfACrashedStoreAsksForRecoveryAndMendsNothing) {
   EXPECT_FALSE(fs::exists(root() + "/staging/half-done"));
 }
 
+// CORE-17, C011
 TEST_F(CommandsTest, VerifyTellsLeftOversBeforeOpeningWipesThem) {
   MakeStore();
   Write("staging/half-done", "x");
@@ -239,6 +240,7 @@ TEST_F(CommandsTest, LogVerifyCountsWhatAClosedStoreRetains) {
   EXPECT_EQ(document["log"]["torn_bytes"], 0);
 }
 
+// LOG-05
 TEST_F(CommandsTest, RefusesAStoreThatSomebodyHasOpen) {
   MakeStore();
   auto store = txn::Store::Open(root(), txn::StoreOptions());

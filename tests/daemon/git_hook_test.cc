@@ -67,7 +67,7 @@ TEST_F(GitHookTest, RefusesWithAnyOtherExitCodeOrASignal) {
   EXPECT_FALSE(*Run("pre-receive"));
 }
 
-// Regression material B16, B17: a closed environment, to the letter.
+// Regression material B16, B17: a closed environment, to the letter. [C089]
 TEST_F(GitHookTest, SeesExactlyThisEnvironmentInQuarantine) {
   std::ofstream(directory_.path() + "/objects/info/alternates") << "/live/objects\n";
   place_.is_quarantine = true;

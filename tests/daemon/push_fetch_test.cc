@@ -38,6 +38,7 @@ class PushFetchTest : public ServedStore {
   }
 };
 
+// CORE-07, MW-10 to MW-13
 TEST_F(PushFetchTest, ClonesWhatWasPushedInEveryProtocolVersion) {
   const std::string id = Start("one", "group/demo");
   for (const char* version : {"0", "1", "2"}) {
@@ -120,6 +121,7 @@ TEST_F(PushFetchTest, ServesSha256Repositories) {
   EXPECT_THAT(Refs("wide"), Not(HasSubstr("refs/heads/n")));
 }
 
+// C098
 TEST_F(PushFetchTest, ServesShallowAndPartialClones) {
   Start("one", "demo");
   git_.Commit("one", "b", "second\n");
@@ -141,6 +143,7 @@ TEST_F(PushFetchTest, ServesShallowAndPartialClones) {
   git_.Must("partial", {"checkout", "-q", "main"});
 }
 
+// C083, C084
 TEST_F(PushFetchTest, SetsHeadOfAnEmptyRepositoryToWhatWasPushed) {
   git_.Init("one");
   git_.Commit("one", "a", "x");
@@ -180,7 +183,7 @@ TEST_F(PushFetchTest, SixteenClientsPushTheirOwnBranchesAtOnce) {
   }
 }
 
-// C024 – a lost update is never reported as done.
+// C024 – a lost update is never reported as done. [MW-07, MW-08]
 TEST_F(PushFetchTest, OfSixteenClientsOnOneBranchExactlyOneWinsAndTheOthersLearnWhy) {
   constexpr int kClients = 16;
   Start("base", "race");

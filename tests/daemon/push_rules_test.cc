@@ -101,6 +101,7 @@ class PushRulesTest : public ServedStore {
   std::string before_;
 };
 
+// C096
 TEST_F(PushRulesTest, RefusesEverythingOrNothingWithAtomic) {
   git_.Commit("one", "b", "second\n");
   git_.Must("one", {"push", "-q", "origin", "main"});
@@ -120,6 +121,7 @@ TEST_F(PushRulesTest, RefusesEverythingOrNothingWithAtomic) {
   ExpectUnchanged();
 }
 
+// C096
 TEST_F(PushRulesTest, WithoutAtomicTheGoodOnesGoOn) {
   std::string body;
   std::string line = absl::StrCat(kZero, " ", first_, " refs/heads/new");
@@ -200,7 +202,7 @@ TEST_F(PushRulesTest, RefusesMalformedRequestsAndTakesTheProbe) {
   ExpectUnchanged();
 }
 
-// C011 – cancelled pushes leave nothing behind.
+// C011 – cancelled pushes leave nothing behind. [C001, MW-09]
 TEST_F(PushRulesTest, ForgetsAPushWhoseClientGoesAway) {
   {
     RawConnection connection(port());
@@ -214,6 +216,7 @@ TEST_F(PushRulesTest, ForgetsAPushWhoseClientGoesAway) {
   ExpectUnchanged();
 }
 
+// MW-03
 TEST_F(PushRulesTest, RefusesAddressesOutsideTheStore) {
   for (const char* path : {"/../demo.git", "/a/../demo.git", "//demo.git", "/a%2fdemo.git",
                            "/%2e%2e/demo.git", "/.git", "/@id/aa.git", "/a.lock/b.git"}) {
@@ -283,6 +286,7 @@ TEST_F(PushRulesTest, RunsEachHookOnceWithItsOwnInputAndTheObjectsInSight) {
                                   Not(HasSubstr("stray"))));
 }
 
+// C092
 TEST_F(PushRulesTest, RefusesAllWhenThePreReceiveHookSaysNo) {
   Hook("pre-receive", "echo not today >&2; exit 1");
   git_.Commit("one", "b", "second\n");
@@ -305,6 +309,7 @@ TEST_F(PushRulesTest, RunsHooksForDeletionsToo) {
   EXPECT_THAT(git_.Must("one", {"push", "origin", ":other"}), HasSubstr("saw refs/heads/other"));
 }
 
+// C075, MW-01
 TEST_F(PushRulesTest, NeedsAnExistingRepositoryUnlessPushesMakeThem) {
   ASSERT_THAT(server_->Stop(), IsOk());
   server_.reset();

@@ -40,6 +40,7 @@ class ConflictHistoryPropertyTest : public ::testing::Test {
   size_t conflicts_ = 0;
 };
 
+// FSH-01, FSH-28, FSH-30
 TEST_F(ConflictHistoryPropertyTest, AgreesWithNaiveRulesOnRandomHistories) {
   const int64_t seed = FirstFault(100'000);
 

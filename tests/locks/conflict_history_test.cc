@@ -75,7 +75,7 @@ TEST_F(ConflictHistoryTest, FloorNeverGoesDown) {
   EXPECT_EQ(history_.floor(), Lsn(20));
 }
 
-// B4: shared keys do not enter.
+// B4: shared keys do not enter. [HIST-04, FSH-02, CM-01]
 TEST_F(ConflictHistoryTest, KeepsNothingOfReaders) {
   Commit("read-all; list-refs; read-key k");
 
@@ -83,6 +83,7 @@ TEST_F(ConflictHistoryTest, KeepsNothingOfReaders) {
   EXPECT_TRUE(history_.Check(Of("put a; update-ref r/a; put-key k"), Lsn(10)).ok());
 }
 
+// RDB-14, RDB-16, FSH-28, CM-05
 TEST_F(ConflictHistoryTest, EvictionKeepsWhatWasWrittenAgainLater) {
   const Lsn first = Commit("update-ref r/a; put d/f; put-key k");
   Commit("update-ref r/a; put d/f; put-key k");
@@ -96,6 +97,7 @@ TEST_F(ConflictHistoryTest, EvictionKeepsWhatWasWrittenAgainLater) {
 }
 
 // I3, with nested new directories and files in one entry and a ref that lives, dies and lives.
+// HIST-03, RDB-14, CM-05, FSH-30
 TEST_F(ConflictHistoryTest, EvictionFreesEverything) {
   Commit("mkdir a; mkdir a/b; mkdir a/b/c; put a/b/c/f; put a/b/g; rmdir x/y");
   Commit("create-ref refs/a/b; create-ref refs/c");
@@ -110,6 +112,7 @@ TEST_F(ConflictHistoryTest, EvictionFreesEverything) {
   EXPECT_EQ(history_.bytes(), 0u);
 }
 
+// HIST-03
 TEST_F(ConflictHistoryTest, RecordEvictsAsFastAsItGrows) {
   for (int i = 0; i < 10'000; ++i) {
     Commit(absl::StrCat("update-ref refs/heads/", i));

@@ -103,6 +103,7 @@ class AlternatesChainTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
+// C067
 TEST_F(AlternatesChainTest, FollowsFourLevelsAndRefusesTheFifth) {
   Make("e", {});
   Make("d", {"e"});
@@ -117,6 +118,7 @@ TEST_F(AlternatesChainTest, FollowsFourLevelsAndRefusesTheFifth) {
   EXPECT_THAT(Chain("z"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// ALT-15, ALT-16
 TEST_F(AlternatesChainTest, ListsADirectoryReachedTwiceOnce) {
   Make("d", {});
   Make("b", {"d"});
@@ -126,6 +128,7 @@ TEST_F(AlternatesChainTest, ListsADirectoryReachedTwiceOnce) {
   EXPECT_THAT(Chain("a"), IsOkAndHolds(ElementsAre(At("b"), At("d"), At("c"))));
 }
 
+// C065, C068
 TEST_F(AlternatesChainTest, RefusesCirclesMissingTargetsAndFiles) {
   Make("a", {"b"});
   Make("b", {"a"});
@@ -141,6 +144,7 @@ TEST_F(AlternatesChainTest, RefusesCirclesMissingTargetsAndFiles) {
   EXPECT_THAT(Chain("f"), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// C068
 TEST_F(AlternatesChainTest, EndsWhenWaysMultiply) {
   // Each level names both directories of the next twice: a thousand ways, five directories.
   Make("e", {});

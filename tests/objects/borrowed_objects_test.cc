@@ -128,6 +128,7 @@ TEST_P(BorrowedObjectsTest, BringsInAllThatReachableObjectsName) {
 }
 
 // Hard case A9 (c): an unreachable own object names pool objects that no ref of the member reaches.
+// C062
 TEST_P(BorrowedObjectsTest, BringsInWhatUnreachableObjectsName) {
   const std::string stray = CommitOn("member", "main~3");
   const std::string blob = git_.Line("git -C pool.git rev-parse main:drifting");
@@ -309,6 +310,7 @@ TEST_P(BorrowedObjectsTest, RefusesABorrowedObjectWithTheContentOfAnother) {
   EXPECT_EQ(Tree(request), before);
 }
 
+// ALT-04
 TEST_P(BorrowedObjectsTest, PacksAllLooseObjects) {
   git_.Run(
       "cd pool.git && mv objects/pack/*.pack ../pack && rm objects/pack/* && "

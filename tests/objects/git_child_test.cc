@@ -146,6 +146,7 @@ TEST_F(GitChildTest, SeesNothingOfTheCallersEnvironment) {
   EXPECT_THAT(result.output, HasSubstr("/r.git/objects\n"));
 }
 
+// C053
 TEST_F(GitChildTest, DangerousSettingsOfTheRepositoryHaveNoEffect) {
   git_.Run(
       "cd r.git\n"
@@ -196,6 +197,7 @@ TEST_F(GitChildTest, AChildThatStopsReadingIsAResult) {
   EXPECT_THAT(result.errors, HasSubstr("pack signature mismatch"));
 }
 
+// C162
 TEST_F(GitChildTest, AnErrorOfTheSourceEndsTheChildAndIsTheResult) {
   GitCommand command = InRepository({"trap"});
   command.settings = {"alias.trap=!echo $$ > " + git_.path() + "/pid; cat"};
@@ -258,6 +260,7 @@ TEST(RepositoryConfigTest, RefusesIncludesInEveryForm) {
   EXPECT_EQ(ErrorDetail(CheckRepositoryConfig("[a]\nb=c\n[include]\n"), "line"), "3");
 }
 
+// C031, C032
 TEST(RepositoryConfigTest, RefusesPromisorsAndSettingsThatCannotBeSwitchedOff) {
   for (const char* text :
        {"[extensions]\npartialClone = origin\n", "[remote \"o\"]\n\tpromisor = true\n",

@@ -197,6 +197,7 @@ TEST_F(ObjectLookupTest, LooksIntoTheQuarantineFirstAndThenIntoTheLiveDirectory)
   EXPECT_THAT(created->Exists(Blob("live")), IsOkAndHolds(false));
 }
 
+// ALT-11, C067
 TEST_F(ObjectLookupTest, FollowsAlternatesAndTheirChanges) {
   WritePack(pool_, "pack-1", {"borrowed"});
   const auto lookup = Open();
@@ -214,6 +215,7 @@ TEST_F(ObjectLookupTest, FollowsAlternatesAndTheirChanges) {
   EXPECT_THAT(lookup->alternates(), IsEmpty());
 }
 
+// C064
 TEST_F(ObjectLookupTest, DoesNotCallAbsentWhatAnUnreadableChainMayHold) {
   ASSERT_THAT(storage::WriteFile(fs_, live_ / "info/alternates", "../../gone.git/objects\n"),
               IsOk());

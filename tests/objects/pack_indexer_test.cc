@@ -113,6 +113,7 @@ TEST_P(PackIndexerTest, AcceptsAThinPackWithExitCodeOne) {
   EXPECT_THAT(packs[0].files[2].text(), HasSubstr(".idx"));
 }
 
+// CORE-07
 TEST_P(PackIndexerTest, StagedPackAnswersInFrontOfTheLiveDirectory) {
   ASSERT_THAT(IndexAfresh(thin_), IsOk());
   ASSERT_OK_AND_ASSIGN(const auto live,
@@ -155,6 +156,7 @@ TEST_P(PackIndexerTest, RefusesAThinPackWhoseBaseIsNowhere) {
   EXPECT_NE(ErrorDetail(refused.status(), "stderr"), "");
 }
 
+// CORE-13
 TEST_P(PackIndexerTest, RefusesMissingBlobsTreesAndParents) {
   for (const std::string spec : {"main:dir0/file3", "main^{tree}", "main~1", "main:dir1"}) {
     if (git_.Line("git -C client.git rev-list --objects main ^main~5 | grep -c $(git -C client.git "
@@ -171,7 +173,7 @@ TEST_P(PackIndexerTest, RefusesMissingBlobsTreesAndParents) {
   }
 }
 
-// Links of objects that no tip reaches count too.
+// Links of objects that no tip reaches count too. [CORE-13, A9 (a)]
 TEST_P(PackIndexerTest, RefusesAHoleBelowAnUnreachableObject) {
   PackBuilder builder(GetParam());
   const std::string absent(2 * ObjectIdBytes(GetParam()), 'e');
@@ -313,6 +315,7 @@ TEST_P(PackIndexerTest, TakesShallowOfTheLiveRepositoryIntoAccount) {
   EXPECT_THAT(Index(only_tip), IsOk());
 }
 
+// C162
 TEST(IndexPackVerdictTest, AcceptsExactlyOnePackLine) {
   const std::string hex(40, 'a');
   const auto judge = [](int exit_code, const std::string& output, const std::string& errors = "") {

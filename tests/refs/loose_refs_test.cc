@@ -198,7 +198,7 @@ TEST_F(LooseRefListingTest, WalksAsDeepAsANameMayBeLong) {
   EXPECT_THAT(FaultsOf(List("refs/")), ElementsAre(name));
 }
 
-// C036: leftover directories are no refs and stand in nobody's way.
+// C036: leftover directories are no refs and stand in nobody's way. [C030]
 TEST_F(LooseRefListingTest, EmptyDirectoryIsAnAbsentRef) {
   ASSERT_OK(storage::MakeDirectories(fs_, kRepository / "refs/heads/bugfix/deep"));
 

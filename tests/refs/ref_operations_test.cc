@@ -81,7 +81,7 @@ TEST_F(RefDerivationTest, CreationsPutLooseFilesByName) {
                           Put("refs/tags/t", HexOfNumber(3) + "\n")));
 }
 
-// RR-03, RR-04: one list for a loose and for a packed ref.
+// RR-03, RR-04: one list for a loose and for a packed ref. [C020, C093]
 TEST_F(RefDerivationTest, DeletionRemovesTheLineFirstAndThenTheFile) {
   EXPECT_THAT(DeriveRefOperations(std::vector{Change("refs/heads/a", ValueOf(1), {})}, {}),
               ElementsAre(Edit({}, {"refs/heads/a"}), Remove("refs/heads/a")));

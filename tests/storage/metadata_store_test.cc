@@ -297,6 +297,7 @@ TEST_F(MetadataStoreFault, AFailedAppendPoisons) {
   EXPECT_EQ(fs_.fault_count(), 1);
 }
 
+// CORE-19
 TEST_F(MetadataStoreFault, EveryFailedCallWhileOpeningIsReported) {
   // N = 1, 2, ... until the opening passes without meeting the fault.
   for (int64_t occurrence = 1;; ++occurrence) {

@@ -91,7 +91,7 @@ TEST(StorePath, AcceptsNormalisedPathsOfBytes) {
   }
 }
 
-// C043 and its kin.
+// C043 and its kin. [FSR-02, FSR-03]
 TEST(StorePath, RefusesWhatIsNotNormalisedAndNamesTheOffset) {
   struct Case {
     std::string text;
@@ -192,6 +192,7 @@ class PosixEscape : public ::testing::Test {
   std::unique_ptr<FileSystem> fs_;
 };
 
+// FSR-03, C043
 TEST_F(PosixEscape, NoCallLeavesTheRootThroughASymlink) {
   const std::string name = outside_.path().substr(outside_.path().rfind('/') + 1);
   const std::vector<std::string> escapes = {"absolute/secret", absl::StrCat("up/", name, "/secret"),

@@ -75,6 +75,7 @@ class AlternatesTest : public ::testing::Test {
   World world_;
 };
 
+// ALT-03, ALT-09, ALT-11, ALT-13
 TEST_F(AlternatesTest, LetsAMemberUseItsPoolsObjectsAtOnceAndAfterRestart) {
   const RepositoryId pool = world_.Create("pool");
   const RepositoryId member = Empty("member");
@@ -92,6 +93,7 @@ TEST_F(AlternatesTest, LetsAMemberUseItsPoolsObjectsAtOnceAndAfterRestart) {
   EXPECT_THAT(*world_.Begin()->Members(pool), ElementsAre(member));
 }
 
+// ALT-11
 TEST_F(AlternatesTest, LinksAndUsesThePoolInOneTransaction) {
   const RepositoryId pool = world_.Create("pool");
   const RepositoryId member = Empty("member");
@@ -103,6 +105,7 @@ TEST_F(AlternatesTest, LinksAndUsesThePoolInOneTransaction) {
   EXPECT_EQ(world_.Refs(member), "HEAD ref: refs/heads/main\nrefs/heads/main c1\n");
 }
 
+// C065, C067
 TEST_F(AlternatesTest, RefusesCirclesDoublesChainsTooLongAndOtherFormats) {
   std::vector<RepositoryId> chain;
   for (int i = 0; i < 6; ++i) chain.push_back(Empty(absl::StrCat("r", i)));
@@ -124,7 +127,7 @@ TEST_F(AlternatesTest, RefusesCirclesDoublesChainsTooLongAndOtherFormats) {
   EXPECT_EQ(AlternatesFile(chain[4]), "");
 }
 
-// Two links, each sound by itself, that together make a circle or a chain too long.
+// Two links, each sound by itself, that together make a circle or a chain too long. [C065]
 TEST_F(AlternatesTest, OfTwoLinksThatMakeACircleOneWins) {
   const RepositoryId a = Empty("a");
   const RepositoryId b = Empty("b");
@@ -137,7 +140,7 @@ TEST_F(AlternatesTest, OfTwoLinksThatMakeACircleOneWins) {
   EXPECT_EQ(AlternatesFile(b), "");
 }
 
-// A10: the pool is deleted while somebody links to it, in both orders.
+// A10: the pool is deleted while somebody links to it, in both orders. [C060]
 TEST_F(AlternatesTest, OfALinkAndThePoolsDeletionOneWins) {
   const RepositoryId pool = world_.Create("pool");
   const RepositoryId member = Empty("member");
@@ -158,6 +161,7 @@ TEST_F(AlternatesTest, OfALinkAndThePoolsDeletionOneWins) {
   EXPECT_EQ(AlternatesFile(late), "");
 }
 
+// C060
 TEST_F(AlternatesTest, RefusesToDeleteAPoolWhileLiveRepositoriesBorrowFromIt) {
   const RepositoryId pool = world_.Create("pool");
   const RepositoryId member = *Fork(pool, "member");
@@ -207,7 +211,7 @@ TEST_F(AlternatesTest, DeletesAMemberAndItsPoolInOneTransaction) {
   EXPECT_FALSE(*storage::Exists(world_.fs(), layout::RepositoryDirectory(member)));
 }
 
-// The fork has the source's refs of one moment, and later pushes to the source do not abort it.
+// The fork has the source's refs of one moment, and later pushes to the source do not abort it. [MW-20]
 TEST_F(AlternatesTest, ForksWithTheRefsOfTheSnapshotWhatEverIsPushedMeanwhile) {
   const RepositoryId source = world_.Create("source");
   ASSERT_THAT(world_.Set(source, Branch("main"), World::At(1)).status, IsOk());
@@ -227,6 +231,7 @@ TEST_F(AlternatesTest, ForksWithTheRefsOfTheSnapshotWhatEverIsPushedMeanwhile) {
   EXPECT_EQ(AlternatesFile(*id), Line(source));
 }
 
+// C067
 TEST_F(AlternatesTest, ForksOfForksReachTheObjectsOfAllAboveThem) {
   RepositoryId at = world_.Create("r0");
   ASSERT_THAT(world_.Set(at, Branch("main"), World::At(1)).status, IsOk());
@@ -241,7 +246,7 @@ TEST_F(AlternatesTest, ForksOfForksReachTheObjectsOfAllAboveThem) {
   EXPECT_THAT(Fork(at, "r5").status(), StatusIs(StatusCode::kFailedPrecondition));
 }
 
-// A11: a push that relies on a pool's object meets the change of the chain, at any level.
+// A11: a push that relies on a pool's object meets the change of the chain, at any level. [C067]
 TEST_F(AlternatesTest, AbortsAPushWhoseChainOfAlternatesChangedMeanwhile) {
   const RepositoryId top = world_.Create("top");
   const RepositoryId middle = Empty("middle");
@@ -260,6 +265,7 @@ TEST_F(AlternatesTest, AbortsAPushWhoseChainOfAlternatesChangedMeanwhile) {
   EXPECT_THAT(deletion->Commit().status, IsOk());
 }
 
+// A2
 TEST_F(AlternatesTest, MovesPoolAndMemberWithoutTouchingTheLink) {
   const RepositoryId pool = world_.Create("pool");
   const RepositoryId member = *Fork(pool, "member");

@@ -76,12 +76,12 @@ class CommitCrashTest : public ::testing::Test {
   RepositoryId id_;
 };
 
-// C013, C014, C015
+// C013, C014, C015, CORE-05, C096
 TEST_F(CommitCrashTest, LeavesAllOrNothingOfACommitWhereverItDies) { EXPECT_EQ(SweepCommit(), ""); }
 
 TEST_F(CommitCrashTest, LosesNothingWhereverACheckpointDies) { EXPECT_EQ(SweepCheckpoint(), ""); }
 
-// B7: the changes d/f -> d are materialized, crashed half way, and done again.
+// B7: the changes d/f -> d are materialized, crashed half way, and done again. [CORE-08]
 TEST_F(CommitCrashTest, ConvergesWhereverMaterializingDies) {
   ASSERT_THAT(world_.store().Checkpoint(), IsOk());
   ASSERT_TRUE(CommitMuch(world_.store().NewTransactionId()).committed());
@@ -137,6 +137,7 @@ TEST_F(CommitCrashTest, LosesNothingWhereverARecoveryDies) {
   EXPECT_EQ(FirstFault(sweep, state, state), "");
 }
 
+// C022
 TEST_F(CommitCrashTest, LosesNothingWhereverAPackingDies) {
   ASSERT_THAT(world_.store().Checkpoint(), IsOk());
   for (int n = 0; n < 6; ++n) {
@@ -190,6 +191,7 @@ EarlyEffects WatchCommit(World& world, const std::function<CommitResult()>& comm
   return early;
 }
 
+// C008
 TEST_F(CommitCrashTest, TouchesAndShowsNothingBeforeTheEntryIsDurable) {
   const EarlyEffects early =
       WatchCommit(world_, [&] { return CommitMuch(world_.store().NewTransactionId()); });

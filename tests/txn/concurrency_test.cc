@@ -75,6 +75,7 @@ TEST_F(ConcurrencyTest, ShowsEveryWriterItsOwnCommits) {
   EXPECT_EQ(world_.Refs(id_), refs);
 }
 
+// C021, C054
 TEST_F(ConcurrencyTest, GivesReadersOneStateAtATime) {
   std::atomic<int> checked{0};
   auto beside = Background();
@@ -126,6 +127,7 @@ TEST_F(ConcurrencyTest, GivesReadersOneStateAtATime) {
 }
 
 // Each commit takes the hot ref one step on from the value it read: every step is taken exactly once.
+// C024, C144
 TEST_F(ConcurrencyTest, TakesEveryStepOfAHotRefOnce) {
   constexpr int kSteps = 10;
   ASSERT_TRUE(world_.Set(id_, Branch("hot"), World::At(0)).committed());
@@ -158,6 +160,7 @@ TEST_F(ConcurrencyTest, TakesEveryStepOfAHotRefOnce) {
   EXPECT_EQ(world_.Begin()->ReadFile(id_, "info/count")->content, absl::StrCat(kWriters * kSteps));
 }
 
+// CORE-02, LOG-34
 TEST_F(ConcurrencyTest, ClosesBesideCommittersAndKeepsWhatItAnswered) {
   std::vector<int> answered(kWriters, -1);
   std::atomic<int> started{0};

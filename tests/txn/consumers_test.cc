@@ -116,6 +116,7 @@ class ConsumersTest : public ::testing::Test {
   int large_ = 0;
 };
 
+// LOG-23, C093
 TEST_F(ConsumersTest, GetsWhatWasCommittedSinceItWasMade) {
   Set(1);
   const uint64_t before = Committed();
@@ -157,6 +158,7 @@ TEST_F(ConsumersTest, IsToldOfCreatedRepositoriesWithThePathsTheirEntryGaveThem)
   for (const txn::ConsumedRefChange& change : entries[0].ref_changes) EXPECT_EQ(change.path, "g/new");
 }
 
+// LOG-23
 TEST_F(ConsumersTest, StartsAtAnyEntryThatIsStillThere) {
   Set(1);
   Set(2);
@@ -188,6 +190,7 @@ TEST_F(ConsumersTest, RefusesNamesAndBoundsThatMakeNoSense) {
   EXPECT_THAT(store().InterruptConsumer("d"), StatusIs(absl::StatusCode::kNotFound));
 }
 
+// LOG-28
 TEST_F(ConsumersTest, GetsTheSameAgainUntilItAcknowledges) {
   Create("c");
   for (int n = 1; n <= 4; ++n) Set(n);
@@ -218,7 +221,7 @@ TEST_F(ConsumersTest, MayNotAcknowledgeWhatItWasNotGiven) {
   EXPECT_EQ(Next("c").size(), 1u);
 }
 
-// CONS-05
+// CONS-05, LOG-24
 TEST_F(ConsumersTest, GoesOnWhereItWasAfterARestart) {
   Create("c");
   for (int n = 1; n <= 3; ++n) Set(n);
@@ -232,7 +235,7 @@ TEST_F(ConsumersTest, GoesOnWhereItWasAfterARestart) {
   EXPECT_THAT(Texts(Next("c")), ElementsAre(all[1], all[2]));
 }
 
-// CONS-01, CONS-02, B15
+// CONS-01, CONS-02, B15, LOG-25, LOG-26
 TEST_F(ConsumersTest, HoldsTheLogUntilItHasAcknowledgedAndNoLonger) {
   Create("c");
   const uint64_t first = Committed() + 1;
@@ -384,6 +387,7 @@ TEST_F(ConsumersTest, OnlyOneReadsForAConsumerAtATime) {
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// LOG-36
 TEST_F(ConsumersTest, WaitEndsWithoutEntriesWhenItsTimeIsOver) {
   Create("c");
   EXPECT_THAT(Next("c", {.wait = absl::Milliseconds(1)}), IsEmpty());
@@ -426,6 +430,7 @@ INSTANTIATE_TEST_SUITE_P(
                absl::StatusCode::kNotFound}),
     [](const auto& test) { return test.param.name; });
 
+// LOG-29, LOG-37, LOG-38
 TEST_F(ConsumersTest, GetsEveryEntryOfManyCommittersOnceAndInOrder) {
   OpenWith(World::Options());
   Create("c");

@@ -38,7 +38,7 @@ TEST(ValidateManifestTest, RefusesOperationsThatAreSpecifiedAndNotAppliedYet) {
   EXPECT_THAT(ValidateManifest(removal), StatusIs(StatusCode::kUnimplemented));
 }
 
-// C042, C043: what the API refuses cannot come in through the log either.
+// C042, C043: what the API refuses cannot come in through the log either. [FSR-03]
 TEST(ValidateManifestTest, RefusesPathsAndNamesThatNoApiWouldHaveTaken) {
   for (const char* path : {"../x", "/etc/passwd", "a/../../b", "a//b", "", ".", "x/..", "objects/pack/p", "logs/HEAD",
                            "config.lock", "gc.pid", "FETCH_HEAD"}) {

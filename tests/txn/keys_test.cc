@@ -45,6 +45,7 @@ class KeySpaceTest : public ::testing::Test {
   const KeySpace store_space_ = KeySpace::OfStore();
 };
 
+// KV-21
 TEST_F(KeySpaceTest, KeepsWhatWasPutThroughCrashesAndRestarts) {
   const KeySpace space = KeySpace::OfRepository(world_.Create("r"));
   ASSERT_THAT(Put(space, "a", "1"), IsOk());
@@ -140,6 +141,7 @@ TEST_F(KeySpaceTest, ScansAsAPlainMapWould) {
   }
 }
 
+// KV-11, KV-12
 TEST_F(KeySpaceTest, AbortsWhoReadAKeyThatWasWrittenAfterItsSnapshot) {
   ASSERT_THAT(Put(store_space_, "k", "1"), IsOk());
   for (const bool is_present : {true, false}) {
@@ -151,6 +153,7 @@ TEST_F(KeySpaceTest, AbortsWhoReadAKeyThatWasWrittenAfterItsSnapshot) {
   }
 }
 
+// KV-07
 TEST_F(KeySpaceTest, LetsBlindWritesOfOneKeyFollowOneAnother) {
   const auto one = world_.Begin();
   const auto two = world_.Begin();
@@ -161,7 +164,7 @@ TEST_F(KeySpaceTest, LetsBlindWritesOfOneKeyFollowOneAnother) {
   EXPECT_EQ(**world_.Begin()->GetKey(store_space_, "k"), "2");
 }
 
-// Phantoms: a range that was empty is protected too, as far as it was looked at.
+// Phantoms: a range that was empty is protected too, as far as it was looked at. [KV-16, KV-19]
 TEST_F(KeySpaceTest, ProtectsARangeAgainstPhantomsAsFarAsItWasRead) {
   const KeySpace space = KeySpace::OfRepository(world_.Create("r"));
   const auto commit_after = [&](const std::string& first, const std::string& end, int limit,
@@ -188,7 +191,7 @@ TEST_F(KeySpaceTest, ProtectsARangeAgainstPhantomsAsFarAsItWasRead) {
   EXPECT_THAT(reader->Commit().status, IsOk());
 }
 
-// Write skew over a key and a ref: each reads what the other writes.
+// Write skew over a key and a ref: each reads what the other writes. [C150]
 TEST_F(KeySpaceTest, RefusesWriteSkewBetweenAKeyAndARef) {
   const RepositoryId id = world_.Create("r");
   const KeySpace space = KeySpace::OfRepository(id);
@@ -219,7 +222,7 @@ TEST_F(KeySpaceTest, AbortsAPutThatRacesWithTheDeletionOfItsRepository) {
   EXPECT_THAT(Put(KeySpace::OfRepository(id), "k", "v"), StatusIs(StatusCode::kNotFound));
 }
 
-// Several partitions in one transaction: all or nothing, also after a crash.
+// Several partitions in one transaction: all or nothing, also after a crash. [KV-21, C095]
 TEST_F(KeySpaceTest, WritesSeveralPartitionsAsOne) {
   const RepositoryId a = world_.Create("a");
   const RepositoryId b = world_.Create("b");

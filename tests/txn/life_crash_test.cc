@@ -62,13 +62,16 @@ class LifeCrashTest : public ::testing::Test {
   RepositoryId source_, moved_, removed_;
 };
 
+// C074, REPO-16, ALT-09
 TEST_F(LifeCrashTest, LeavesAllOrNothingOfMovesDeletionsForksAndLinks) { EXPECT_EQ(SweepLife(), ""); }
 
+// REPO-06, REPO-17, ALT-09, A3
 TEST_F(LifeCrashTest, ConvergesWhereverMaterializingOrACheckpointDies) {
   ASSERT_TRUE(CommitLife(world_.store().NewTransactionId()).committed());
   EXPECT_EQ(SweepUnseen([&] { ASSERT_THAT(world_.store().Checkpoint(), IsOk()); }), "");
 }
 
+// C074, A3
 TEST_F(LifeCrashTest, ConvergesWhereverARecoveryDies) {
   ASSERT_TRUE(CommitLife(world_.store().NewTransactionId()).committed());
   const std::string state = Visible(world_);

@@ -97,7 +97,7 @@ TEST_F(MaterializerTest, ShowsABatchedUpdateThroughAnOlderLooseFile) {
   EXPECT_EQ(World::Name(world_.Read(id_, Branch("x"))), "c6");
 }
 
-// A12
+// A12, C022, C028
 TEST_F(MaterializerTest, DoesNotResurrectARefThatWasPackedAfterItsDeletionWasStaged) {
   options_.loose_refs_max = 0;
   ASSERT_THAT(Reopen(), IsOk());
@@ -168,7 +168,7 @@ TEST_F(MaterializerTest, PacksACrowdedRepositoryWithPeeledTags) {
   EXPECT_EQ(world_.Refs(id_), refs);
 }
 
-// B5: a packing never wins over a write that came between its staging and its commit.
+// B5: a packing never wins over a write that came between its staging and its commit. [C022, C029]
 TEST_F(MaterializerTest, DropsARefFromAPackingThatWasWrittenMeanwhile) {
   for (int n = 0; n < 20; ++n) ASSERT_TRUE(Set(absl::StrCat("b", n), 1).committed());
   random_.AtNextDraw([&] {
@@ -232,7 +232,7 @@ TEST_F(MaterializerTest, WritesManyRefsOfOneTransactionStraightToPackedRefs) {
   EXPECT_EQ(Loose("few/3"), Hex(2));
 }
 
-// B6
+// B6, C002, C036
 TEST_F(MaterializerTest, MovesUnknownThingsInTheWayToLostFound) {
   ASSERT_THAT(world_.store().Materialize(), IsOk());
   MemoryFileSystem& fs = world_.fs();
@@ -288,7 +288,7 @@ TEST_F(MaterializerTest, WritesTheDiskRightAfterABatchThatFailedHalfWay) {
   EXPECT_EQ(World::Name(world_.Read(id_, Branch("a"))), "c1");
 }
 
-// A13 (a), (c)
+// A13 (a), (c) [CORE-25]
 TEST_F(MaterializerTest, KeepsFilesAndListingsOfAnOpenSnapshot) {
   ASSERT_TRUE(world_.store().Run({}, [&](Transaction& txn) {
     absl::Status status = txn.PutFile(id_, "info/kept", {"old", 0644});
@@ -320,7 +320,7 @@ TEST_F(MaterializerTest, KeepsFilesAndListingsOfAnOpenSnapshot) {
   EXPECT_EQ(world_.Begin()->ReadFile(id_, "info/kept")->content, "new");
 }
 
-// A13 (b)
+// A13 (b), C021
 TEST_F(MaterializerTest, ListsEveryRefOnceWhileItMovesIntoPackedRefs) {
   for (int n = 0; n < 18; ++n) ASSERT_TRUE(Set(absl::StrCat("b", n), 1).committed());
   ASSERT_THAT(world_.store().Materialize(), IsOk());
@@ -392,6 +392,7 @@ TEST_F(MaterializerTest, RefusesCommitsBeyondTheAdmissionBoundAndTakesThemAfterw
 }
 
 // A pack that could not be linked is a copy, which nothing has synced: opening after a crash puts it right.
+// CORE-08
 TEST_F(MaterializerTest, PutsRightACopiedPackThatACrashHasTorn) {
   const TransactionId id = world_.store().NewTransactionId();
   const std::string content(3000, 'P');

@@ -35,6 +35,7 @@ class OutcomeTest : public ::testing::Test {
   RepositoryId id_;
 };
 
+// A24, C141
 TEST_F(OutcomeTest, IsPendingWhileOpenAndThenWhatHappened) {
   auto committed = world_.Begin(), aborted = world_.Begin();
   ASSERT_THAT(Stage(*committed, 1), IsOk());
@@ -54,6 +55,7 @@ TEST_F(OutcomeTest, IsPendingWhileOpenAndThenWhatHappened) {
   }
 }
 
+// A24 (b), C010
 TEST_F(OutcomeTest, FencesAnIdBeforeItSaysNotCommitted) {
   txn::BeginOptions options;
   options.transaction_id = world_.store().NewTransactionId();
@@ -75,6 +77,7 @@ TEST_F(OutcomeTest, RefusesAnIdThatLives) {
   EXPECT_EQ(world_.store().OutcomeOf(open->id()).outcome, CommitOutcome::kPending);
 }
 
+// A24 (c), C142
 TEST_F(OutcomeTest, GivesASecondCommitOfARequestTheOutcomeOfTheFirst) {
   const CommitResult first = SetAs("push", 1);
   ASSERT_TRUE(first.committed());
@@ -98,7 +101,7 @@ TEST_F(OutcomeTest, GivesASecondCommitOfARequestTheOutcomeOfTheFirst) {
   }
 }
 
-// (c) two begins with one request id in flight
+// (c) two begins with one request id in flight [A24 (c)]
 TEST_F(OutcomeTest, LetsOneOfTwoConcurrentCommitsOfARequestWin) {
   auto first = *world_.store().Begin(WithRequest("push"));
   auto second = *world_.store().Begin(WithRequest("push"));
@@ -111,6 +114,7 @@ TEST_F(OutcomeTest, LetsOneOfTwoConcurrentCommitsOfARequestWin) {
   EXPECT_TRUE(world_.Read(id_, Branch("other")).is_absent());
 }
 
+// A24 (b)
 TEST_F(OutcomeTest, FencesARequestForEver) {
   EXPECT_EQ(Ask("lost").outcome, CommitOutcome::kNotCommitted);
 
@@ -154,6 +158,7 @@ class AtPoint final : public storage::SchedulingHook {
 };
 
 // The request is committed between the looks of the one who asks: the fence must never cover a commit.
+// A24 (b)
 TEST_F(OutcomeTest, NeverFencesARequestThatWasCommittedWhileItWasAskedFor) {
   // The points are those of the two looks for the row and of the look for a live request: no mutex is held there.
   for (const int point : {0, 2, 3, 5, 6, 7}) {
@@ -170,6 +175,7 @@ TEST_F(OutcomeTest, NeverFencesARequestThatWasCommittedWhileItWasAskedFor) {
   }
 }
 
+// A24 (a), A24 (d)
 TEST_F(OutcomeTest, DoesNotGuessBeyondTheRetentionTime) {
   const CommitResult result = SetAs("push", 1);
   const absl::Time issued = world_.clock().Now();

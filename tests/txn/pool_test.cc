@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(BothFormats, PoolTest,
                          ::testing::Values(ObjectFormat::kSha1, ObjectFormat::kSha256),
                          [](const auto& parameter) { return parameter.param == ObjectFormat::kSha1 ? "Sha1" : "Sha256"; });
 
+// ALT-02, ALT-12, CORE-07
 TEST_P(PoolTest, ForksShareTheirSourcesObjectsAndTakeNewOnesOfTheirOwn) {
   const RepositoryId source = world_.Create("source");
   ASSERT_THAT(world_.Push("source.git", "main", "source", "refs/heads/main"), IsOk());
@@ -74,6 +75,7 @@ TEST_P(PoolTest, ForksShareTheirSourcesObjectsAndTakeNewOnesOfTheirOwn) {
   EXPECT_EQ(world_.RefsOf(*fork), git().Run("git -C source.git for-each-ref --format='%(refname) %(objectname)'"));
 }
 
+// ALT-04, ALT-07, A9 (c)
 TEST_P(PoolTest, UnlinksAForkWithAllThatItsObjectsName) {
   const RepositoryId source = world_.Create("source");
   ASSERT_THAT(world_.Push("source.git", "main", "source", "refs/heads/main"), IsOk());
@@ -124,6 +126,7 @@ TEST_P(PoolTest, UnlinksOneOfTwoPoolsAndKeepsTheOther) {
 }
 
 // A push that comes between the copying and the commit of an unlinking may name what was not copied: one of them loses.
+// A9 (c), A11
 TEST_P(PoolTest, NeverUnlinksPastAPushThatNamesWhatWasNotBroughtIn) {
   const RepositoryId source = world_.Create("source");
   ASSERT_THAT(world_.Push("source.git", "main", "source", "refs/heads/main"), IsOk());
@@ -195,6 +198,7 @@ TEST_P(PoolTest, MakesAPoolOfAMemberByLinkingItsPacks) {
 }
 
 // Under load: pushes to every fork of a network while one member leaves it again and again.
+// A9 (c), C063
 TEST(ForkNetworkTest, OneMemberLeavesWhileTheOthersArePushedTo) {
   GitStore world;
   testing::GitSandbox& git = world.git();

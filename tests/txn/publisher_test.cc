@@ -91,6 +91,7 @@ TEST_F(PublisherTest, PublishesNothingAfterAFailureAndWakesWhoeverWaits) {
   EXPECT_EQ(publisher_->committed_lsn(), wal::Lsn::Zero());
 }
 
+// B11
 TEST_F(PublisherTest, LetsGoWhoeverWaitsForAnLsnThatTheLogWillNotGive) {
   std::thread waiter([&] { EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(1), absl::InfiniteDuration())); });
 

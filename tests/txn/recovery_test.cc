@@ -35,7 +35,7 @@ class StoreRecoveryTest : public ::testing::Test {
 };
 
 // A15, C019: a process that dies between write and sync leaves an entry in the page cache only. Once recovery has told
-// that it is committed, a power failure must not take it back.
+// that it is committed, a power failure must not take it back. [CORE-05]
 TEST_F(StoreRecoveryTest, NeverTakesBackACommitThatRecoveryReported) {
   const TransactionId id = world_.store().NewTransactionId();
   std::unique_ptr<MemoryFileSystem> at_sync;
@@ -102,7 +102,7 @@ TEST_F(StoreRecoveryTest, CutsATornEntryAndTakesTheRepeatedRequest) {
   }
 }
 
-// A18
+// A18, CORE-04, C143
 TEST_F(StoreRecoveryTest, RefusesACommitWithoutLogSpaceAndTakesTheNext) {
   OpenFaulty();
   fault_->AddRule({.operation = FileOperation::kOpenForWrite,
@@ -134,6 +134,7 @@ TEST_F(StoreRecoveryTest, RefusesACommitWithoutLogSpaceAndTakesTheNext) {
 }
 
 // A18, C017: after a failed sync nothing more is taken; opening decides one way, for ever.
+// CORE-04, C141
 TEST_F(StoreRecoveryTest, KeepsOneAnswerAfterAFailedSync) {
   for (const bool survives : {false, true}) {
     OpenFaulty();
@@ -221,7 +222,7 @@ TEST_F(StoreRecoveryTest, AnswersUnknownWhenDirectoryWorkFailsAndDoesItAtTheNext
   EXPECT_EQ(Value("main"), "c1");
 }
 
-// B8
+// B8, LOG-34
 TEST_F(StoreRecoveryTest, HasTheCleanMarkerExactlyWhileClosedCleanly) {
   EXPECT_THAT(world_.fs().Stat(txn::layout::CleanMarker()), StatusIs(absl::StatusCode::kNotFound));
   ASSERT_THAT(world_.store().Close(), IsOk());
@@ -241,7 +242,7 @@ TEST_F(StoreRecoveryTest, HasTheCleanMarkerExactlyWhileClosedCleanly) {
   EXPECT_EQ(Value("main"), "c2");
 }
 
-// B8
+// B8, LOG-33
 TEST_F(StoreRecoveryTest, LeavesNoCleanMarkerWhenAStepOfClosingFails) {
   OpenFaulty();
   ASSERT_TRUE(Set("main", 2).committed());

@@ -74,7 +74,7 @@ class RepositoryLifeTest : public ::testing::Test {
   World world_;
 };
 
-// A1, A2: the path is free at once; what is made there is another repository.
+// A1, A2: the path is free at once; what is made there is another repository. [REPO-22, C071, C072]
 TEST_F(RepositoryLifeTest, DeletesAndCreatesAgainAtTheSamePathAtOnce) {
   const RepositoryId first = world_.Create("g/r");
   ASSERT_THAT(world_.Set(first, Branch("main"), World::At(1)).status, IsOk());
@@ -104,7 +104,7 @@ TEST_F(RepositoryLifeTest, DeletesAndCreatesAtOnePathInOneTransaction) {
   EXPECT_EQ(*world_.fs().ReadLink(layout::RepositoryLink("r")), layout::RepositoryLinkTarget("r", second));
 }
 
-// A3: a reader that began before keeps what it saw.
+// A3: a reader that began before keeps what it saw. [REPO-20, REPO-21]
 TEST_F(RepositoryLifeTest, KeepsADeletedRepositoryForReadersThatBeganBefore) {
   const RepositoryId id = world_.Create("r");
   ASSERT_THAT(world_.Set(id, Branch("main"), World::At(1)).status, IsOk());
@@ -116,6 +116,7 @@ TEST_F(RepositoryLifeTest, KeepsADeletedRepositoryForReadersThatBeganBefore) {
   EXPECT_EQ(*before->OpenRepository(Path("r")), id);
 }
 
+// A25, REPO-14, REPO-19
 TEST_F(RepositoryLifeTest, AbortsAPushThatRacesWithADeletionInBothOrders) {
   const RepositoryId id = world_.Create("r");
   const auto push = world_.Begin();
@@ -134,6 +135,7 @@ TEST_F(RepositoryLifeTest, AbortsAPushThatRacesWithADeletionInBothOrders) {
   EXPECT_EQ(world_.Refs(other), "HEAD ref: refs/heads/main\nrefs/heads/main c1\n");
 }
 
+// A2
 TEST_F(RepositoryLifeTest, MovesWithEverythingInItAndFreesTheOldPath) {
   const RepositoryId id = world_.Create("a/r");
   ASSERT_THAT(world_.Set(id, Branch("main"), World::At(1)).status, IsOk());
@@ -164,6 +166,7 @@ TEST_F(RepositoryLifeTest, SwapsTwoPathsInOneTransaction) {
   EXPECT_THAT(Paths(), ElementsAre("one", "two"));
 }
 
+// C081
 TEST_F(RepositoryLifeTest, RefusesToMoveOntoOrBelowAnotherRepository) {
   const RepositoryId id = world_.Create("a");
   world_.Create("b");
@@ -217,6 +220,7 @@ TEST_F(RepositoryLifeTest, BringsADeletedRepositoryBackUntilItIsPurged) {
   EXPECT_EQ(World::Name(world_.Read(id, Branch("main"))), "c1");
 }
 
+// C073
 TEST_F(RepositoryLifeTest, PurgesWhatWasDeletedWithItsKeysAndItsDirectory) {
   const RepositoryId id = world_.Create("r");
   ASSERT_THAT(Do([&](Transaction& txn) {
@@ -279,7 +283,7 @@ TEST_F(RepositoryLifeTest, RemovesAGroupOnlyWhenNothingLivesBelow) {
   EXPECT_THAT(Paths(), ElementsAre("g"));
 }
 
-// B12-like: creating a child and removing its parent, in both orders.
+// B12-like: creating a child and removing its parent, in both orders. [C146]
 TEST_F(RepositoryLifeTest, OfAGroupsRemovalAndACreationInItOneWins) {
   ASSERT_THAT(Do([](Transaction& txn) { return txn.EnsureGroup("g"); }), IsOk());
   const auto removal = world_.Begin();
@@ -323,7 +327,7 @@ TEST_F(RepositoryLifeTest, AbortsWhoListedAGroupWhenARepositoryAppearsInIt) {
   EXPECT_THAT(elsewhere->Commit().status, IsOk());
 }
 
-// Create, Ensure: of two callers both get the same id, whoever is first.
+// Create, Ensure: of two callers both get the same id, whoever is first. [C076]
 TEST_F(RepositoryLifeTest, GivesEveryCallerOfEnsureTheSameRepository) {
   const auto loser = world_.Begin();
   const RepositoryId guess = *loser->EnsureRepository(Path("r"), {});
@@ -341,6 +345,7 @@ TEST_F(RepositoryLifeTest, GivesEveryCallerOfEnsureTheSameRepository) {
 }
 
 // Every life cycle operation, with a crash at each moment that the disk can be seen at.
+// REPO-05, REPO-16, C074
 TEST_F(RepositoryLifeTest, SurvivesACrashAfterEachAcknowledgedStep) {
   const RepositoryId a = world_.Create("g/a");
   const RepositoryId b = world_.Create("g/b");

@@ -23,6 +23,7 @@ class RunOnceTest : public ::testing::Test {
   RepositoryId id_;
 };
 
+// B23
 TEST_F(RunOnceTest, TakesAStepOnceHoweverOftenTheBodyIsPlayed) {
   int played = 0, asked = 0;
   const CommitResult result = world_.store().Run({}, [&](Transaction& txn) -> absl::Status {
@@ -39,6 +40,7 @@ TEST_F(RunOnceTest, TakesAStepOnceHoweverOftenTheBodyIsPlayed) {
   EXPECT_EQ(World::Name(world_.Read(id_, Branch("main"))), "c5");
 }
 
+// B23
 TEST_F(RunOnceTest, RemembersAnErrorLikeAnyOtherResult) {
   int asked = 0;
   std::vector<std::string> seen;

@@ -77,6 +77,7 @@ class SnapshotTest : public ::testing::Test {
   storage::StorePath directory_;
 };
 
+// SNAP-09, SNAP-12
 TEST_F(SnapshotTest, IsGivenUpWhenNobodyHasUsedItForAWhileSoThatItHoldsNothingInUse) {
   ASSERT_TRUE(Set("refs/heads/main", 1).committed());
   auto held = Snapshot();
@@ -89,7 +90,7 @@ TEST_F(SnapshotTest, IsGivenUpWhenNobodyHasUsedItForAWhileSoThatItHoldsNothingIn
   EXPECT_EQ(store_->Metrics().oldest_snapshot_lsn, store_->committed_lsn().value());
 }
 
-// A13 (d), A14
+// A13 (d), A14, SNAP-12, C021, C054
 TEST_F(SnapshotTest, ShowsStockGitExactlyOneCommittedState) {
   const CommitResult first = Set("refs/heads/main", 1);
   ASSERT_TRUE(first.committed());
@@ -138,6 +139,7 @@ TEST_F(SnapshotTest, HasEveryFileThatGitNeedsAndNoneThatGitWritesInPlace) {
   EXPECT_EQ(Git(snapshot->absolute_path(), {"rev-parse", "--is-shallow-repository"}), "true\n");
 }
 
+// SNAP-04, SNAP-07, SNAP-11
 TEST_F(SnapshotTest, IsSharedWhileTheRepositoryStaysTheSame) {
   ASSERT_TRUE(Set("refs/heads/main", 1).committed());
   const auto first = Snapshot();
@@ -153,6 +155,7 @@ TEST_F(SnapshotTest, IsSharedWhileTheRepositoryStaysTheSame) {
 }
 
 // What a child writes stays in its own directory: the live repository keeps its bytes.
+// SNAP-03, SNAP-04, C053
 TEST_F(SnapshotTest, KeepsTheLiveRepositoryFromWhatGitWritesInASnapshot) {
   ASSERT_TRUE(Set("refs/heads/main", 1).committed());
   const auto snapshot = Snapshot();
@@ -192,6 +195,7 @@ TEST_F(SnapshotTest, NeverUsesANameTwice) {
   EXPECT_EQ(RefsOf(*newest), Line("refs/heads/main", 9));
 }
 
+// CORE-17
 TEST_F(SnapshotTest, LeavesNothingBehindWhenClosedAndStockGitReadsTheRepository) {
   for (int n = 0; n < 20; ++n) ASSERT_TRUE(Set(absl::StrCat("refs/heads/b", n), n % 10).committed());
   ASSERT_THAT(store_->RunBackgroundWork(), IsOk());

@@ -45,7 +45,7 @@ class TransactionLimitsTest : public ::testing::Test {
   int made_ = 0;
 };
 
-// C008: a hung client holds nothing that would block the next.
+// C008: a hung client holds nothing that would block the next. [C010]
 TEST_F(TransactionLimitsTest, EndsATransactionThatLiesIdleAndFencesItsId) {
   auto idle = world_.Begin();
   ASSERT_THAT(Stage(*idle, "main", 1), IsOk());
@@ -118,7 +118,7 @@ TEST_F(TransactionLimitsTest, PlaysABodyAgainWhoseTransactionRanOutOfItsLease) {
   EXPECT_EQ(world_.store().OutcomeOf(id).lsn, result.lsn);
 }
 
-// The sweep and the owner's commit meet at every possible moment: one of them wins, wholly.
+// The sweep and the owner's commit meet at every possible moment: one of them wins, wholly. [C010]
 TEST_F(TransactionLimitsTest, EitherEndsOrCommitsWhenLeaseAndCommitMeet) {
   int committed = 0;
   for (int n = 0; n < 200; ++n) {
@@ -147,6 +147,7 @@ TEST_F(TransactionLimitsTest, EitherEndsOrCommitsWhenLeaseAndCommitMeet) {
   EXPECT_EQ(Metrics().open_transactions, 0);
 }
 
+// C001
 TEST_F(TransactionLimitsTest, DoesNotTakeATransactionForIdleWhileItsGitChildWorks) {
   const TempDirectory temporary;
   ASSERT_OK_AND_ASSIGN(const auto fs, storage::OpenPosixFileSystem(temporary.path()));
@@ -207,6 +208,7 @@ TEST_F(TransactionLimitsTest, EndsTheOldestWhenTheHistoryGrowsBeyondItsBound) {
   EXPECT_LE(Metrics().history_bytes, 200'000);
 }
 
+// C152
 TEST_F(TransactionLimitsTest, EndsOnlyTheOldestWhenThatFreesTheVersions) {
   txn::StoreOptions options = World::Options();
   options.old_versions_bytes_max = 200'000;

@@ -218,7 +218,7 @@ TEST_F(TransactionTest, DeletesTheLastRefOfADirectoryBesideACreationInIt) {
   EXPECT_EQ(world_.Refs(id_), "HEAD ref: refs/heads/main\nrefs/heads/x c3\n");
 }
 
-// REF-15, REF-26, REF-29
+// REF-15, REF-26, REF-29, RDB-15
 TEST_F(TransactionTest, CommitsNothingWhenNothingChanges) {
   ASSERT_TRUE(Set("main", 1).committed());
   const wal::Lsn before = world_.store().committed_lsn();
@@ -304,7 +304,7 @@ TEST_F(TransactionTest, CommitsAWriteThatMeetsOnlyCommittedReads) {
   EXPECT_TRUE(writer->Commit().committed());
 }
 
-// Write skew over declared reads (scenarios, first table)
+// Write skew over declared reads (scenarios, first table) [C150]
 TEST_F(TransactionTest, RefusesWriteSkewOnTwoRefs) {
   ASSERT_TRUE(Set("a", 1).committed());
   ASSERT_TRUE(Set("b", 1).committed());
@@ -319,6 +319,7 @@ TEST_F(TransactionTest, RefusesWriteSkewOnTwoRefs) {
   EXPECT_THAT(second->Commit().status, StatusIs(absl::StatusCode::kAborted));
 }
 
+// C150
 TEST_F(TransactionTest, AbortsWhenAListedPrefixGotANewRef) {
   auto txn = world_.Begin();
   ASSERT_THAT(txn->ListRefs(id_, "refs/heads/rel-"), IsOk());
@@ -347,6 +348,7 @@ TEST_F(TransactionTest, ExtendsTheWholeSnapshotOnlyWhenNothingReadHasChanged) {
   EXPECT_EQ(World::Name(*txn->ReadRef(id_, Branch("b"))), "c2");
 }
 
+// CORE-25, C054
 TEST_F(TransactionTest, ReadsItsSnapshotWhateverIsCommittedAndMaterializedMeanwhile) {
   ASSERT_TRUE(Set("a", 1).committed());
   ASSERT_TRUE(Set("gone", 1).committed());
@@ -376,6 +378,7 @@ TEST_F(TransactionTest, SeesItsOwnStagedWrites) {
   EXPECT_EQ(world_.Refs(id_), "HEAD ref: refs/heads/main\nrefs/heads/a c1\n");
 }
 
+// FSR-05, FSR-06, FSR-08, C086
 TEST_F(TransactionTest, CommitsFilesWithModesAndListsThem) {
   const std::string large(200'000, 'L');
   const CommitResult result = world_.store().Run({}, [&](Transaction& txn) {
@@ -406,7 +409,7 @@ TEST_F(TransactionTest, CommitsFilesWithModesAndListsThem) {
   EXPECT_THAT(world_.fs().List(txn::layout::Payload()), IsOkAndHolds(::testing::IsEmpty()));
 }
 
-// WAL-02
+// WAL-02, FSR-02, FSR-03, C043
 TEST_F(TransactionTest, RefusesPathsThatAreNoFilesOfTheApi) {
   auto txn = world_.Begin();
   for (const char* path : {"", "HEAD", "packed-refs", "refs/heads/x", "objects/pack/x", "logs/HEAD", "config.lock",
@@ -416,6 +419,7 @@ TEST_F(TransactionTest, RefusesPathsThatAreNoFilesOfTheApi) {
   EXPECT_THAT(txn->PutFile(id_, "config/x", {"x", 0644}), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// CORE-20, CORE-24
 TEST_F(TransactionTest, RefusesWritesInAReadOnlyTransactionAndAfterTheEnd) {
   txn::BeginOptions options;
   options.access = txn::Access::kReadOnly;
@@ -425,6 +429,7 @@ TEST_F(TransactionTest, RefusesWritesInAReadOnlyTransactionAndAfterTheEnd) {
   EXPECT_THAT(txn->ReadRef(id_, Branch("a")), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// REPO-01, C081
 TEST_F(TransactionTest, CreatesRepositoriesStrictlyWithTheirGroups) {
   world_.Create("g/sub/one");
   auto create = [&](absl::string_view path) {
@@ -449,7 +454,7 @@ TEST_F(TransactionTest, CreatesRepositoriesStrictlyWithTheirGroups) {
               IsOkAndHolds(::testing::StartsWith("../../@id/")));
 }
 
-// A10
+// A10, REPO-02, C081
 TEST_F(TransactionTest, LetsOneOfTwoConcurrentCreatesOfAPathWin) {
   auto first = world_.Begin(), second = world_.Begin(), below = world_.Begin();
   ASSERT_THAT(first->CreateRepository(Path("g/x"), {}), IsOk());
@@ -463,6 +468,7 @@ TEST_F(TransactionTest, LetsOneOfTwoConcurrentCreatesOfAPathWin) {
   EXPECT_THAT(world_.fs().List(txn::layout::Staging()), IsOkAndHolds(::testing::IsEmpty()));
 }
 
+// REPO-10, C095
 TEST_F(TransactionTest, WritesSeveralRepositoriesAllOrNone) {
   const RepositoryId other = world_.Create("other");
   auto both = world_.Begin();
@@ -476,6 +482,7 @@ TEST_F(TransactionTest, WritesSeveralRepositoriesAllOrNone) {
   EXPECT_EQ(world_.Refs(other), "HEAD ref: refs/heads/main\nrefs/heads/a c2\n");
 }
 
+// C145, C153
 TEST_F(TransactionTest, RunReplaysTheBodyWithTheConflictOfTheAttemptBefore) {
   ASSERT_TRUE(Set("a", 1).committed());
   int attempts = 0;

@@ -61,7 +61,7 @@ class WriteSnapshotTest : public ::testing::Test {
   std::vector<refs::RefValue> commits_;
 };
 
-// A26
+// A26, SNAP-05
 TEST_F(WriteSnapshotTest, ShowsSeveralRepositoriesAtOneLsnAndMovesTheTransactionThere) {
   auto txn = Begin();
   ASSERT_THAT(txn->ReadRef(a_, Branch("main")), IsOk());
@@ -163,6 +163,7 @@ TEST_F(WriteSnapshotTest, IsAbortedWhenADeclaredReadOfTheCommandIsWritten) {
   EXPECT_THAT(txn->Commit().status, StatusIs(absl::StatusCode::kAborted));
 }
 
+// SNAP-03, SNAP-10
 TEST_F(WriteSnapshotTest, LosesToACaptureOfTheSameRefOrFile) {
   const std::vector<std::vector<GitStep>> stories = {{Point("refs/heads/main", 1)}, {{{"config", "x.y", "z"}, "", {}}}};
   for (const std::vector<GitStep>& story : stories) {
@@ -218,6 +219,7 @@ TEST_F(WriteSnapshotTest, KeepsWhatWasCommittedBesideARepack) {
   EXPECT_EQ(GitWorld::Git(world_.DirectoryOf(a_), {"fsck", "--full", "--no-dangling"}), "");
 }
 
+// C001, C002
 TEST_F(WriteSnapshotTest, LeavesNothingBehindWhenTheTransactionIsDropped) {
   const auto before = GitWorld::Tree(world_.DirectoryOf(a_));
   const wal::Lsn newest = world_.store().committed_lsn();

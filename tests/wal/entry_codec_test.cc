@@ -33,6 +33,7 @@ TEST(EntryCodecTest, KeepsEntryWithDroppedList) {
   EXPECT_EQ(static_cast<int64_t>(EntryBytes(sealed).size()), sealed.size());
 }
 
+// LOG-16
 TEST(EntryCodecTest, SealsTheSameBytesEachTime) {
   const ChainChecksum previous = SealRun({}, 1).back().chain;
 

@@ -170,6 +170,7 @@ TEST_F(LocalReplicatorTest, NoFailedCallOfACommitIsTakenForSuccess) {
   }
 }
 
+// LOG-03, LOG-04, LOG-09, LOG-10, LOG-12, LOG-41
 TEST_F(LocalReplicatorTest, TrimsWholeOlderSegmentsButNeverTheCurrentOne) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_OK(log_->PrepareSpace());

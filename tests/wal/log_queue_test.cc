@@ -90,7 +90,7 @@ class LogQueueTest : public ::testing::Test {
   absl::Status status_;
 };
 
-// I1, I2.
+// I1, I2. [LOG-18, LOG-19, LOG-20, LOG-21]
 TEST_F(LogQueueTest, QueuedEntriesShareOneAppendInLsnOrder) {
   LogQueue& queue = Queue();
   std::deque<LogQueue::Ticket> tickets(20);
@@ -166,7 +166,7 @@ TEST_F(LogQueueTest, NoSpaceIsFoundBeforeAnythingIsPublished) {
   EXPECT_EQ(Await(&later), AppendOutcome::kCommitted);
 }
 
-// I3.
+// I3. [CORE-04]
 TEST_F(LogQueueTest, FailedGroupIsUnknownAndEverythingBehindItNotCommitted) {
   LogQueue& queue = Queue();
   LogQueue::Ticket first, failed, behind, late;
@@ -265,7 +265,7 @@ TEST_F(LogQueueTest, AnswerBeforeSyncIsNoticed) {
 }
 
 // Threads: leadership passes on, nobody is forgotten, and the log holds every answered entry in LSN
-// order.
+// order. [LOG-18, LOG-38]
 TEST(LogQueueThreadsTest, ManyCommittersShareSyncsAndLoseNothing) {
   constexpr int kThreads = 8;
   constexpr int kCommits = 60;

@@ -31,7 +31,7 @@ class PayloadStoreTest : public ::testing::Test {
   const TransactionId id_ = IdOf<TransactionId>(1);
 };
 
-// WAL-07
+// WAL-07, LOG-16, LOG-17
 TEST_F(PayloadStoreTest, DescribesWhatItWroteAndLinked) {
   ASSERT_OK(storage::WriteFile(memory_, StorePath::Literal("pack"), "PACK content"));
   ASSERT_OK_AND_ASSIGN(const auto staged, store_.Create(id_));

@@ -22,7 +22,7 @@ Positions Sample() {
 }
 
 // Goal: the log goes no further than what every durable position allows [B15], and a consumer
-// cannot pin it for ever.
+// cannot pin it for ever. [LOG-11, LOG-27, LOG-30, LOG-31, POS-03, POS-08]
 TEST(PositionsTest, LowWaterMarkIsTheOldestOfAppliedAndConsumers) {
   Positions positions = Sample();
 
@@ -35,6 +35,7 @@ auto LagsBehind(uint64_t lsn) {
   return [lsn](const ConsumerPosition& consumer) { return consumer.acknowledged.lsn < Lsn(lsn); };
 }
 
+// POS-06, POS-07
 TEST(PositionsTest, DroppedConsumerPinsNothingAndIsToldSo) {
   Positions positions = Sample();
 
@@ -53,7 +54,7 @@ TEST(PositionsTest, KeepsConsumerThatDoesNotLag) {
   EXPECT_TRUE(DropConsumers(&positions, LagsBehind(40)).empty());
 }
 
-// P1.
+// P1. [POS-02]
 TEST(PositionsTest, NeverMovesAConsumerBack) {
   Positions positions = Sample();
 
@@ -63,6 +64,7 @@ TEST(PositionsTest, NeverMovesAConsumerBack) {
   EXPECT_EQ(FindConsumer(positions, "search")->acknowledged, At(46));
 }
 
+// POS-04, POS-05
 TEST(PositionsTest, RefusesNamesThatCannotBeStored) {
   Positions positions;
 
@@ -72,6 +74,7 @@ TEST(PositionsTest, RefusesNamesThatCannotBeStored) {
   EXPECT_THAT(RemoveConsumer(&positions, "n"), StatusIs(absl::StatusCode::kNotFound));
 }
 
+// POS-01, POS-03
 TEST(PositionsTest, StoredFormKeepsEverythingAndRefusesEveryDamage) {
   Positions positions = Sample();
   DropConsumers(&positions, LagsBehind(41));

@@ -204,6 +204,7 @@ TEST_F(LogCrashTest, CutEntriesNeverComeBack) {
 }
 
 // Trimming and recovering in turns, with a crash at every mutating call: retired files never count.
+// LOG-12, LOG-35
 TEST_F(LogCrashTest, TrimmingSurvivesEveryCrashPoint) {
   struct Clone {
     std::unique_ptr<MemoryFileSystem> fs;

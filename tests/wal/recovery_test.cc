@@ -67,6 +67,7 @@ class RecoveryTest : public ::testing::Test {
   int64_t torn_bytes_ = 0;
 };
 
+// LOG-01
 TEST_F(RecoveryTest, EmptyLogIsEmpty) {
   ASSERT_OK_AND_ASSIGN(const auto numbers, Recover(&fs_));
 
@@ -166,6 +167,7 @@ TEST_F(RecoveryTest, DamagedEmptyGroupBeforeOthersIsDamage) {
   EXPECT_THAT(Recover(&fs_), StatusIs(absl::StatusCode::kDataLoss));
 }
 
+// LOG-02
 TEST_F(RecoveryTest, EntriesMadeDurableByRecoveryAreProvablyDurable) {
   Write({3});
   ASSERT_OK(Recover(&fs_));
@@ -177,6 +179,7 @@ TEST_F(RecoveryTest, EntriesMadeDurableByRecoveryAreProvablyDurable) {
   EXPECT_THAT(Recover(&fs_), StatusIs(absl::StatusCode::kDataLoss));
 }
 
+// LOG-03
 TEST_F(RecoveryTest, StartsBehindTheAppliedPosition) {
   Write({2, 2});
   const std::vector<SealedEntry> run = SealRun({}, 4);
@@ -244,7 +247,7 @@ TEST_F(RecoveryTest, LeavesNewerFormatAlone) {
   EXPECT_EQ(fs_.DumpTree(), before);
 }
 
-// Field case C108: a passing read error is not the end of the log.
+// Field case C108: a passing read error is not the end of the log. [LOG-08, CORE-19]
 TEST_F(RecoveryTest, ReadErrorFailsTheOpenAndChangesNothing) {
   Write({2, 1});
   const std::string before = fs_.DumpTree();
