@@ -3,22 +3,11 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace repotxn::cli {
 namespace {
-
-bool IsUtf8(const std::string& bytes) {
-  // A strict dump refuses anything else; there is no cheaper question to ask the library.
-  try {
-    const std::string text = Json(bytes).dump();
-    return !text.empty();
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
 
 Json ToJson(const std::vector<Finding>& findings) {
   Json list = Json::array();
@@ -41,15 +30,8 @@ void WriteList(std::ostream& out, absl::string_view kind, const std::vector<Find
 
 }  // namespace
 
-void SetBytes(Json& object, absl::string_view field, const std::string& bytes) {
-  const std::string key(field.data(), field.size());
-  object[key] = bytes;
-  if (!IsUtf8(bytes))
-    object[key + "_hex"] = absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
-}
-
 void WriteJson(std::ostream& out, const Json& document) {
-  out << document.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  out << admin::JsonText(document, 2);
 }
 
 Json ErrorToJson(const absl::Status& status) {

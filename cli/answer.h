@@ -10,16 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "admin/call.h"
 #include "cli/findings.h"
-#include "nlohmann/json.hpp"
 
 namespace repotxn::cli {
 
-// Keeps the order of its fields.
-using Json = nlohmann::ordered_json;
-
-// Sets object[field] to `bytes`, and object[field + "_hex"] when they are not UTF-8.
-void SetBytes(Json& object, absl::string_view field, const std::string& bytes);
+using admin::Json;
+using admin::SetBytes;
 
 // One document, indented, newline at the end.
 void WriteJson(std::ostream& out, const Json& document);

@@ -1,11 +1,14 @@
 #include "cli/command_line.h"
 
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "storage/status_macros.h"
 
 namespace repotxn::cli {
@@ -18,7 +21,11 @@ absl::Status Usage(absl::string_view text) { return absl::InvalidArgumentError(t
 // Options as they were typed, before anybody knows which command they belong to.
 struct Options {
   std::optional<std::string> store;
-  std::optional<std::string> object_format;
+  std::optional<std::string> server;
+  std::optional<std::string> token_file;
+  std::optional<std::string> from;
+  // Those of AdminVerb::options, without dashes.
+  std::map<std::string, std::optional<std::string>> admin;
   bool json = false;
   bool help = false;
   bool version = false;
@@ -27,7 +34,12 @@ struct Options {
 // Where an option's value is stored; null for an option without value, which sets a flag.
 std::optional<std::string>* ValueOption(absl::string_view name, Options& options) {
   if (name == "--store") return &options.store;
-  if (name == "--object-format") return &options.object_format;
+  if (name == "--server") return &options.server;
+  if (name == "--token-file") return &options.token_file;
+  if (name == "--from") return &options.from;
+  if (absl::ConsumePrefix(&name, "--") && IsAdminOption(std::string(name))) {
+    return &options.admin[std::string(name)];
+  }
   return nullptr;
 }
 
@@ -70,21 +82,19 @@ struct VerbRule {
   // Operands behind the words: at least, at most.
   size_t operands_min;
   size_t operands_max;
-  bool takes_object_format = false;
   bool takes_consumer = false;  // its operand, not a repository
 };
 
 const std::vector<VerbRule>& Rules() {
   static const std::vector<VerbRule>* const rules = new std::vector<VerbRule>{
       {Verb::kInit, {"init"}, 0, 0},
-      {Verb::kRepoCreate, {"repo", "create"}, 1, 1, true},
-      {Verb::kRepoList, {"repo", "list"}, 0, 0},
-      {Verb::kRepoShow, {"repo", "show"}, 1, 1},
       {Verb::kLogVerify, {"log", "verify"}, 0, 0},
+      {Verb::kLogList, {"log", "list"}, 0, 0},
+      {Verb::kLogShow, {"log", "show"}, 1, 1},
       {Verb::kRecover, {"recover"}, 0, 0},
       {Verb::kVerify, {"verify"}, 0, 1},
       {Verb::kConsumersList, {"consumers", "list"}, 0, 0},
-      {Verb::kConsumersDrop, {"consumers", "drop"}, 1, 1, false, true},
+      {Verb::kConsumersDrop, {"consumers", "drop"}, 1, 1, true},
   };
   return *rules;
 }
@@ -108,8 +118,10 @@ absl::StatusOr<const VerbRule*> FindRule(const std::vector<std::string>& words) 
     if (!BeginsWith(words, rule.words)) continue;
     const size_t operands = words.size() - rule.words.size();
     if (operands < rule.operands_min)
-      return Usage(absl::StrCat(Joined(rule.words),
-                                rule.takes_consumer ? " needs the name of a consumer" : " needs a repository path"));
+      return Usage(absl::StrCat(Joined(rule.words), rule.takes_consumer ? " needs the name of a consumer"
+                                                    : rule.verb == Verb::kLogShow
+                                                        ? " needs an LSN"
+                                                        : " needs a repository path"));
     if (operands > rule.operands_max) {
       return Usage(absl::StrCat("unexpected argument ",
                                 words[rule.words.size() + rule.operands_max], " behind ",
@@ -118,6 +130,64 @@ absl::StatusOr<const VerbRule*> FindRule(const std::vector<std::string>& words) 
     return &rule;
   }
   return Usage(absl::StrCat("unknown command ", Joined(words)));
+}
+
+// Options of the administration that were given.
+std::map<std::string, std::string> GivenOptions(const Options& options) {
+  std::map<std::string, std::string> given;
+  for (const auto& [name, value] : options.admin) {
+    if (value.has_value()) given[name] = *value;
+  }
+  return given;
+}
+
+absl::Status ReadAdminVerb(const AdminVerb& verb, const std::vector<std::string>& words,
+                           const Options& options, CommandLine& command) {
+  command.verb = Verb::kAdmin;
+  command.admin = &verb;
+  if (command.store.empty() && command.server.empty()) {
+    return Usage("--store is missing (or --server)");
+  }
+  if (options.token_file.has_value() && command.server.empty()) {
+    return Usage("--token-file makes no sense without --server");
+  }
+  if (options.from.has_value()) {
+    return Usage(absl::StrCat("--from makes no sense for ", Joined(verb.words)));
+  }
+  command.token_file = options.token_file.value_or("");
+  REPOTXN_ASSIGN_OR_RETURN(command.arguments,
+                           ReadAdminArguments(verb, words, GivenOptions(options)));
+  // What only the call's own reading can find.
+  return verb.call(command.arguments).status();
+}
+
+// Of a verb that is none of the administration's.
+absl::Status CheckOptions(const VerbRule& rule, const Options& options) {
+  const bool is_list = rule.verb == Verb::kLogList;
+  std::map<std::string, std::string> given = GivenOptions(options);
+  if (is_list) given.erase("limit");
+  if (options.from.has_value() && !is_list) given["from"] = "";
+  if (options.token_file.has_value()) given["token-file"] = "";
+  if (given.empty()) return absl::OkStatus();
+  return Usage(
+      absl::StrCat("--", given.begin()->first, " makes no sense for ", Joined(rule.words)));
+}
+
+absl::Status ReadLogBounds(const VerbRule& rule, const std::vector<std::string>& words,
+                           const Options& options, CommandLine& command) {
+  const std::string lsn = rule.verb == Verb::kLogShow ? words.back() : options.from.value_or("1");
+  if (!absl::SimpleAtoi(lsn, &command.from_lsn) || command.from_lsn == 0) {
+    return Usage(absl::StrCat("no LSN: ", lsn));
+  }
+  const std::map<std::string, std::string> given = GivenOptions(options);
+  const auto limit = given.find("limit");
+  if (limit == given.end()) return absl::OkStatus();
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(limit->second, &number) || number == 0) {
+    return Usage("--limit is a positive number");
+  }
+  command.limit = number;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -144,18 +214,22 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     return command;
   }
   if (words.empty()) return Usage("no command is given");
+  if (options.server.has_value() && options.store.has_value()) {
+    return Usage("--store and --server exclude one another");
+  }
+  command.store = options.store.value_or("");
+  command.server = options.server.value_or("");
+  if (const AdminVerb* verb = FindAdminVerb(words); verb != nullptr) {
+    REPOTXN_RETURN_IF_ERROR(ReadAdminVerb(*verb, words, options, command));
+    return command;
+  }
   REPOTXN_ASSIGN_OR_RETURN(const VerbRule* rule, FindRule(words));
   command.verb = rule->verb;
   if (!options.store.has_value()) return Usage("--store is missing");
-  command.store = *options.store;
-  if (options.object_format.has_value()) {
-    if (!rule->takes_object_format) {
-      return Usage(absl::StrCat("--object-format makes no sense for ", Joined(rule->words)));
-    }
-    auto format = ParseObjectFormat(
-        absl::string_view(options.object_format->data(), options.object_format->size()));
-    if (!format.ok()) return Usage("--object-format is sha1 or sha256");
-    command.object_format = *format;
+  REPOTXN_RETURN_IF_ERROR(CheckOptions(*rule, options));
+  if (rule->verb == Verb::kLogList || rule->verb == Verb::kLogShow) {
+    REPOTXN_RETURN_IF_ERROR(ReadLogBounds(*rule, words, options, command));
+    return command;
   }
   if (rule->takes_consumer) {
     command.consumer = words.back();
@@ -172,15 +246,47 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 
 std::string UsageText() {
   return R"(usage: repotxn --store DIR COMMAND [--json]
+       repotxn --server URL [--token-file FILE] COMMAND [--json]
 
-Works on a repotxn store that no daemon has open.
+Works on a repotxn store that no daemon has open, or, where it says so, on a running server.
 
-  init                       make an empty store at DIR
-  repo create PATH [--object-format sha1|sha256]
+on both
+  repo create PATH [--object-format sha1|sha256] [--head REF]
                              create a repository, and the groups above it
-  repo list                  all repositories: id, object format, path
-  repo show PATH             one repository: id, format, HEAD, refs
+  repo list [--prefix P]     all repositories: id, object format, path
+  repo show PATH             one repository: id, format, partition, HEAD, links, refs
+  repo delete PATH           its path is free at once; prints the id to bring it back with
+  repo undelete ID PATH      bring a deleted repository back
+  repo move PATH NEW         give it another path
+  repo fork PATH NEW         a new repository that borrows its objects and begins with its refs
+  repo pool PATH NEW         a new repository with all its objects, from which it borrows from then on
+  repo link PATH POOL        borrow the objects of POOL
+  repo unlink PATH POOL      copy what is borrowed, then borrow no more
+  refs list PATH [--prefix P]
+  refs get PATH NAME
+  refs set PATH NAME VALUE [--old VALUE]
+  refs delete PATH NAME [--old VALUE]
+                             a value is an object id, 'ref: NAME', or 'absent'
+  head get PATH
+  head set PATH NAME [--old VALUE]
+  group list [GROUP]
+  group remove GROUP         an empty one
+  key get KEY                key space of the store, of --partition N or of --repository PATH
+  key put KEY VALUE
+  key delete KEY
+  key list [--first KEY] [--end KEY]
+  outcome ID                 what became of a transaction; if nobody knows it, it never will be done
+  outcome --request ID --issued-at TIME
+                             the same of a request id
+  Lists take --limit N, and repo list and refs list --after. Writes take --request-id ID: the same
+  command with the same id is done once.
+
+on a store only
+  init                       make an empty store at DIR
   log verify                 read the write-ahead log and check every entry; opens nothing
+  log list [--from LSN] [--limit N]
+                             entries of the log: LSN, transaction, size, what they do
+  log show LSN               one entry, decoded
   recover                    open the store, apply what its log holds, close it cleanly
   verify [PATH]              check a cleanly closed store, or one repository of it, in depth: log, catalogue,
                              left-over files, git fsck, refs as Git and as a transaction see them
@@ -190,7 +296,8 @@ Works on a repotxn store that no daemon has open.
   --json                     answer as one JSON document
   --help, --version
 
-exit codes: 0 fine, 1 something is wrong (see output), 2 usage, 3 the store cannot be opened, 4 refused
+exit codes: 0 fine, 1 something is wrong (see output), 2 usage, 3 the store cannot be opened or the server gives no
+answer, 4 refused, 5 not known whether it was done
 )";
 }
 

@@ -1,10 +1,10 @@
 // Command line of `repotxn` as a value.
 //
 //   repotxn --store DIR init
-//   repotxn --store DIR repo create PATH [--object-format sha1|sha256]
-//   repotxn --store DIR repo list
-//   repotxn --store DIR repo show PATH
+//   repotxn --store DIR | --server URL [--token-file FILE] VERB   (cli/admin_verbs.h)
 //   repotxn --store DIR log verify
+//   repotxn --store DIR log list [--from LSN] [--limit N]
+//   repotxn --store DIR log show LSN
 //   repotxn --store DIR recover
 //   repotxn --store DIR verify [PATH]
 //   repotxn --store DIR consumers list
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "storage/object_id.h"
+#include "cli/admin_verbs.h"
 #include "txn/repository_path.h"
 
 namespace repotxn::cli {
@@ -31,10 +31,10 @@ enum class Verb : uint8_t {
   kHelp,
   kVersion,
   kInit,
-  kRepoCreate,
-  kRepoList,
-  kRepoShow,
+  kAdmin,
   kLogVerify,
+  kLogList,
+  kLogShow,
   kRecover,
   kVerify,
   kConsumersList,
@@ -44,13 +44,21 @@ enum class Verb : uint8_t {
 struct CommandLine {
   Verb verb = Verb::kHelp;
   // Root of the store as it was typed; relative to the working directory. Empty for help and
-  // version.
+  // version, and with a server.
   std::string store;
-  // Repository of `repo create`, `repo show` and, optionally, `verify`.
+  // URL of a server, and the file with the token for it; only of kAdmin.
+  std::string server;
+  std::string token_file;
+  // Of kAdmin.
+  const AdminVerb* admin = nullptr;
+  AdminArguments arguments;
+  // Of `log list` (first LSN, most entries; 0: all) and `log show` (the LSN).
+  uint64_t from_lsn = 0;
+  size_t limit = 0;
+  // Repository of `verify`, optionally.
   txn::RepositoryPath repository;
   bool has_repository = false;
   std::string consumer;  // of `consumers drop`
-  ObjectFormat object_format = ObjectFormat::kSha1;
   bool json = false;
 };
 

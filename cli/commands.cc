@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/admin_command.h"
 #include "cli/answer.h"
+#include "cli/log_entries.h"
 #include "cli/session.h"
 #include "cli/verify.h"
 #include "storage/log.h"
@@ -21,20 +23,6 @@ txn::StoreOptions OpenOptions() {
   return options;
 }
 
-// {"id", "path", "object_format", "version"}
-Json RowToJson(const txn::RepositoryInfo& row) {
-  Json item;
-  item["id"] = row.id.ToHex();
-  item["path"] = row.path;
-  item["object_format"] = Text(ObjectFormatName(row.format));
-  item["version"] = row.version.value();
-  return item;
-}
-
-void WriteRow(std::ostream& out, const txn::RepositoryInfo& row) {
-  out << row.id.ToHex() << "  " << ObjectFormatName(row.format) << "  " << row.path << "\n";
-}
-
 Outcome RunInit(const CommandLine& command, const std::string& root, std::ostream& out) {
   if (OpenRoot(root).ok())
     return Outcome::Refused(absl::AlreadyExistsError("there is a store already"));
@@ -48,106 +36,6 @@ Outcome RunInit(const CommandLine& command, const std::string& root, std::ostrea
     out << "made an empty store\n";
   }
   return outcome;
-}
-
-Outcome RunRepoCreate(const CommandLine& command, const std::string& root, std::ostream& out) {
-  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
-    txn::RepositoryInfo row;
-    const txn::CommitResult result =
-        store.Run({}, [&](txn::Transaction& transaction) -> absl::Status {
-          txn::CreateOptions options;
-          options.format = command.object_format;
-          REPOTXN_ASSIGN_OR_RETURN(row.id,
-                                   transaction.CreateRepository(command.repository, options));
-          return absl::OkStatus();
-        });
-    if (!result.committed()) return Outcome::Refused(result.status);
-    row.path = command.repository.text();
-    row.format = command.object_format;
-    row.version = result.lsn;
-    if (command.json) {
-      WriteJson(out, RowToJson(row));
-    } else {
-      out << "created " << row.path << ", id " << row.id.ToHex() << ", LSN " << result.lsn.value()
-          << "\n";
-    }
-    return {};
-  });
-}
-
-Outcome RunRepoList(const CommandLine& command, const std::string& root, std::ostream& out) {
-  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
-    const auto rows = AllRepositories(store);
-    if (!rows.ok()) return Outcome::Refused(rows.status());
-    Json list = Json::array();
-    for (const txn::RepositoryInfo& row : *rows) {
-      if (command.json) {
-        list.push_back(RowToJson(row));
-      } else {
-        WriteRow(out, row);
-      }
-    }
-    if (command.json) WriteJson(out, Json{{"repositories", std::move(list)}});
-    return {};
-  });
-}
-
-// One repository as one read transaction sees it.
-struct RepositoryView {
-  txn::RepositoryInfo row;
-  refs::RefValue head;
-  std::vector<std::pair<refs::RefName, refs::RefValue>> refs;
-};
-
-absl::StatusOr<RepositoryView> ReadRepository(txn::Store& store, const txn::RepositoryPath& path) {
-  txn::BeginOptions options;
-  options.repositories = {path};
-  options.access = txn::Access::kReadOnly;
-  REPOTXN_ASSIGN_OR_RETURN(const auto transaction, store.Begin(options));
-  REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, transaction->OpenRepository(path));
-  RepositoryView view;
-  REPOTXN_ASSIGN_OR_RETURN(view.row, transaction->Describe(id));
-  REPOTXN_ASSIGN_OR_RETURN(view.head, transaction->ReadRef(id, refs::RefName::Head()));
-  REPOTXN_ASSIGN_OR_RETURN(view.refs, transaction->ListRefs(id, ""));
-  return view;
-}
-
-void WriteView(std::ostream& out, const RepositoryView& view) {
-  out << "path           " << view.row.path << "\n"
-      << "id             " << view.row.id.ToHex() << "\n"
-      << "object format  " << ObjectFormatName(view.row.format) << "\n"
-      << "HEAD           " << Printable(view.head.ToString()) << "\n"
-      << "refs           " << view.refs.size() << "\n";
-  for (const auto& [name, value] : view.refs) {
-    out << "  " << Printable(value.ToString()) << " " << Printable(name.text()) << "\n";
-  }
-}
-
-void WriteViewJson(std::ostream& out, const RepositoryView& view) {
-  Json document = RowToJson(view.row);
-  SetBytes(document, "head", view.head.ToString());
-  Json refs = Json::array();
-  for (const auto& [name, value] : view.refs) {
-    Json item;
-    SetBytes(item, "name", name.text());
-    SetBytes(item, "value", value.ToString());
-    refs.push_back(std::move(item));
-  }
-  document["refs"] = std::move(refs);
-  WriteJson(out, document);
-}
-
-Outcome RunRepoShow(const CommandLine& command, const std::string& root, std::ostream& out) {
-  return WithStore(root, OpenOptions(), [&](txn::Store& store) -> Outcome {
-    const auto view = ReadRepository(store, command.repository);
-    if (!view.ok()) return Outcome::Refused(view.status());
-    if (command.json) {
-      WriteViewJson(out, *view);
-    } else {
-      WriteView(out, *view);
-    }
-    return {};
-  });
 }
 
 Outcome RunRecover(const CommandLine& command, const std::string& root, std::ostream& out) {
@@ -222,7 +110,7 @@ Outcome RunConsumersDrop(const CommandLine& command, const std::string& root, st
   });
 }
 
-Outcome Dispatch(const CommandLine& command, std::ostream& out) {
+Outcome Dispatch(const CommandLine& command, std::ostream& out, std::ostream& err) {
   const std::string root = AbsoluteStorePath(command.store);
   switch (command.verb) {
     case Verb::kHelp:
@@ -233,12 +121,12 @@ Outcome Dispatch(const CommandLine& command, std::ostream& out) {
       return {};
     case Verb::kInit:
       return RunInit(command, root, out);
-    case Verb::kRepoCreate:
-      return RunRepoCreate(command, root, out);
-    case Verb::kRepoList:
-      return RunRepoList(command, root, out);
-    case Verb::kRepoShow:
-      return RunRepoShow(command, root, out);
+    case Verb::kAdmin:
+      return RunAdminVerb(command, root, out, err);
+    case Verb::kLogList:
+      return RunLogList(command, root, out);
+    case Verb::kLogShow:
+      return RunLogShow(command, root, out);
     case Verb::kLogVerify:
       return RunLogVerify(command, root, out);
     case Verb::kRecover:
@@ -266,10 +154,10 @@ std::string Details(const absl::Status& status) {
 }  // namespace
 
 ExitCode RunCommand(const CommandLine& command, std::ostream& out, std::ostream& err) {
-  const Outcome outcome = Dispatch(command, out);
+  const Outcome outcome = Dispatch(command, out, err);
   if (!outcome.status.ok()) {
     if (command.json) WriteJson(out, Json{{"error", ErrorToJson(outcome.status)}});
-    err << "repotxn: " << (outcome.code == ExitCode::kCannotOpen ? "cannot open the store: " : "")
+    err << "repotxn: " << (outcome.code == ExitCode::kCannotOpen && !command.store.empty() ? "cannot open the store: " : "")
         << Printable(Text(outcome.status.message())) << Details(outcome.status) << "\n";
   }
   out.flush();

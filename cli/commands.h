@@ -1,7 +1,8 @@
 // The commands of `repotxn`, behind the parsed command line.
 //
-// Every command works on a store that no other process has open. `repo`, `recover`, `init` and
-// `verify` open it, which recovers it, and close it cleanly; `log verify` opens nothing.
+// Every command works on a store that no other process has open, the verbs of cli/admin_verbs.h on a
+// server too. Those, `recover`, `init` and `verify` open the store, which recovers it, and close it
+// cleanly; `log` opens nothing.
 //
 // `verify` looks first and opens second: a store that was not closed cleanly is reported as such
 // and left alone, so that nothing is repaired under the eyes of somebody who wants to know what

@@ -13,10 +13,12 @@ enum class ExitCode : uint8_t {
   // The command line makes no sense; nothing was touched.
   kUsage = 2,
   // The store cannot be opened: not there, in use by another process, damaged, or of a newer
-  // format.
+  // format. Or the server gives no answer.
   kCannotOpen = 3,
   // The store is fine and refused the command: already exists, not found, no space, ...
   kRefused = 4,
+  // Whether the write was done is not known yet; ask with `outcome`, or repeat it with its request id.
+  kUnknown = 5,
 };
 
 }  // namespace repotxn::cli

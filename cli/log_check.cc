@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/log_entries.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
 #include "txn/layout.h"
@@ -28,52 +29,13 @@ bool IsDamage(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsUnimplemented(status);
 }
 
-// Where reading starts: in front of the first entry of the newest segment that recovery made, or of
-// the oldest segment there is. What was trimmed before that is in the repositories and needs no
-// log.
-wal::LogPosition FirstPosition(const std::vector<wal::ScannedFile>& files) {
-  const wal::SegmentHeader* start = nullptr;
-  for (const wal::ScannedFile& file : files) {
-    if (!file.header.has_value()) continue;
-    if (start == nullptr || file.header->is_recovered()) start = &*file.header;
-  }
-  if (start == nullptr) return wal::LogPosition();
-  return wal::LogPosition{.lsn = start->first_lsn.Previous(), .chain = start->previous_chain};
-}
-
-// Body of an entry whose manifest is a payload file; empty optional when the file is gone, which it
-// is after the checkpoint that covers the entry.
-absl::StatusOr<std::string> PayloadBody(storage::FileSystem& fs, const wal::EntryHeader& header) {
-  const StorePath path =
-      txn::layout::Payload() / header.transaction_id.ToHex() / absl::StrCat(header.payload_index);
-  return storage::ReadFile(fs, path);
-}
-
-// Decodes one entry wholly.
-absl::Status CheckEntry(storage::FileSystem& fs, const storage::ReadableFile& file, uint64_t salt,
-                        const wal::ScannedEntry& entry) {
-  std::string bytes;
-  REPOTXN_ASSIGN_OR_RETURN(const wal::EntryHeader header,
-                           wal::ReadEntryRecord(file, salt, entry.offset, entry.lsn, &bytes));
-  const absl::string_view all(bytes.data(), bytes.size());
-  const absl::string_view body = all.substr(wal::kEntryHeaderBytes, header.body_bytes);
-  const absl::string_view dropped =
-      all.substr(wal::kEntryHeaderBytes + header.body_bytes, header.dropped_bytes);
-  if (!header.body_is_payload) return wal::DecodeEntry(header, body, dropped).status();
-  const auto payload = PayloadBody(fs, header);
-  if (absl::IsNotFound(payload.status())) return absl::OkStatus();
-  REPOTXN_RETURN_IF_ERROR(payload.status());
-  return wal::DecodeEntry(header, absl::string_view(payload->data(), payload->size()), dropped)
-      .status();
-}
-
 absl::Status CheckEntries(storage::FileSystem& fs, const wal::RecoveryPlan::Source& source,
                           uint64_t salt, Findings& findings) {
   const StorePath path = txn::layout::Log() / wal::SegmentFileName(source.number);
   REPOTXN_ASSIGN_OR_RETURN(const auto file, fs.OpenForRead(path));
   for (const wal::ScannedEntry& entry : source.entries) {
     findings.Looked(kCheck);
-    const absl::Status status = CheckEntry(fs, *file, salt, entry);
+    const absl::Status status = ReadLogRecord(fs, *file, salt, entry).status();
     if (status.ok()) continue;
     if (!IsDamage(status)) return status;
     if (findings.list().size() < kFindingsMax) {

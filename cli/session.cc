@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "storage/posix_file_system.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
@@ -28,6 +29,17 @@ absl::StatusOr<std::unique_ptr<storage::FileSystem>> OpenRoot(const std::string&
   REPOTXN_ASSIGN_OR_RETURN(const bool is_store, storage::Exists(*fs, txn::layout::StoreFile()));
   if (!is_store) return absl::NotFoundError("no store there");
   return fs;
+}
+
+absl::StatusOr<std::unique_ptr<storage::FileLock>> TakeLock(storage::FileSystem& fs) {
+  const storage::StorePath path = txn::layout::LockFile();
+  auto lock = fs.Lock(path, "repotxn");
+  if (!absl::IsUnavailable(lock.status())) return lock;
+  const auto holder = storage::ReadFile(fs, path, 4096);
+  const absl::string_view note =
+      holder.ok() ? absl::string_view(holder->data(), holder->size()) : "";
+  return absl::UnavailableError(
+      absl::StrCat("the store is in use by another process: ", absl::StripAsciiWhitespace(note)));
 }
 
 Outcome WithStore(const std::string& root, const txn::StoreOptions& options,

@@ -33,6 +33,10 @@ std::string AbsoluteStorePath(const std::string& typed);
 // file).
 absl::StatusOr<std::unique_ptr<storage::FileSystem>> OpenRoot(const std::string& root);
 
+// Takes LOCK as opening does, for reading the files of a store that stays closed. kUnavailable names
+// the holder.
+absl::StatusOr<std::unique_ptr<storage::FileLock>> TakeLock(storage::FileSystem& fs);
+
 // Opens the store, runs `body`, closes. An error of closing wins over a success of `body`: the work
 // is in the log, but the store is not at rest.
 Outcome WithStore(const std::string& root, const txn::StoreOptions& options,

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "cli/answer.h"
 #include "cli/catalogue_check.h"
 #include "cli/findings.h"
@@ -20,18 +19,6 @@ namespace repotxn::cli {
 namespace {
 
 using storage::StorePath;
-
-// Takes LOCK as opening does. kUnavailable names the holder.
-absl::StatusOr<std::unique_ptr<storage::FileLock>> TakeLock(storage::FileSystem& fs) {
-  const StorePath path = txn::layout::LockFile();
-  auto lock = fs.Lock(path, "repotxn verify");
-  if (!absl::IsUnavailable(lock.status())) return lock;
-  const auto holder = storage::ReadFile(fs, path, 4096);
-  const absl::string_view note =
-      holder.ok() ? absl::string_view(holder->data(), holder->size()) : "";
-  return absl::UnavailableError(
-      absl::StrCat("the store is in use by another process: ", absl::StripAsciiWhitespace(note)));
-}
 
 void AddLogTo(Json& document, const LogSummary& log) {
   document["log"] = {{"segments", log.segments}, {"spare_segments", log.spare_segments},

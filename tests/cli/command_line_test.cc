@@ -24,10 +24,9 @@ std::string MessageFor(const std::vector<std::string>& arguments) {
 TEST(CommandLineTest, TakesEachCommand) {
   const std::vector<std::pair<std::vector<std::string>, Verb>> cases = {
       {{"init"}, Verb::kInit},
-      {{"repo", "create", "a/b"}, Verb::kRepoCreate},
-      {{"repo", "list"}, Verb::kRepoList},
-      {{"repo", "show", "a"}, Verb::kRepoShow},
       {{"log", "verify"}, Verb::kLogVerify},
+      {{"log", "list", "--from", "7", "--limit", "2"}, Verb::kLogList},
+      {{"log", "show", "7"}, Verb::kLogShow},
       {{"recover"}, Verb::kRecover},
       {{"verify"}, Verb::kVerify},
       {{"verify", "a"}, Verb::kVerify},
@@ -47,12 +46,11 @@ TEST(CommandLineTest, TakesOptionsAnywhereAndInBothForms) {
                        ParseCommandLine({"repo", "--json", "create", "a/b.git",
                                          "--object-format=sha256", "--store=d"}));
 
-  EXPECT_EQ(command.verb, Verb::kRepoCreate);
+  EXPECT_EQ(command.verb, Verb::kAdmin);
   EXPECT_TRUE(command.json);
   EXPECT_EQ(command.store, "d");
-  EXPECT_EQ(command.object_format, ObjectFormat::kSha256);
-  EXPECT_TRUE(command.has_repository);
-  EXPECT_EQ(command.repository.text(), "a/b");
+  EXPECT_EQ(command.arguments.Option("object-format"), "sha256");
+  EXPECT_EQ(command.arguments.Operand(0), "a/b");
 }
 
 TEST(CommandLineTest, HelpAndVersionNeedNoStoreAndWinOverTheRest) {
@@ -81,6 +79,40 @@ TEST(CommandLineTest, NamesWhatIsWrong) {
               HasSubstr("sha1 or sha256"));
   EXPECT_THAT(MessageFor({"--store", "d", "repo", "list", "--object-format", "sha1"}),
               HasSubstr("makes no sense for repo list"));
+  EXPECT_THAT(MessageFor({"--store", "d", "verify", "--prefix", "x"}),
+              HasSubstr("--prefix makes no sense for verify"));
+  EXPECT_THAT(MessageFor({"--server", "http://h:1", "verify"}), HasSubstr("--store is missing"));
+  EXPECT_THAT(MessageFor({"--server", "http://h:1", "--store", "d", "repo", "list"}),
+              HasSubstr("exclude one another"));
+  EXPECT_THAT(MessageFor({"--store", "d", "--token-file", "t", "repo", "list"}),
+              HasSubstr("without --server"));
+  EXPECT_THAT(MessageFor({"--store", "d", "refs", "set", "a", "main", "absent"}),
+              HasSubstr("full name"));
+  EXPECT_THAT(MessageFor({"--store", "d", "refs", "set", "a", "refs/heads/x"}),
+              HasSubstr("refs set needs VALUE"));
+  EXPECT_THAT(MessageFor({"--store", "d", "outcome"}), HasSubstr("takes a transaction id"));
+  EXPECT_THAT(MessageFor({"--store", "d", "key", "get", "k", "--partition=1", "--repository=a"}),
+              HasSubstr("exclude one another"));
+  EXPECT_THAT(MessageFor({"--store", "d", "repo", "list", "--limit", "0"}), HasSubstr("--limit"));
+  EXPECT_THAT(MessageFor({"--store", "d", "log", "show", "0"}), HasSubstr("no LSN: 0"));
+  EXPECT_THAT(MessageFor({"--store", "d", "log", "show"}), HasSubstr("needs an LSN"));
+}
+
+// A verb that parses is one that a call can be made of, with every operand it names.
+TEST(CommandLineTest, TakesEveryVerbOfTheAdministrationOnStoreAndServer) {
+  for (const AdminVerb& verb : AdminVerbs()) {
+    std::vector<std::string> arguments = verb.words;
+    for (const std::string& operand : verb.operands) {
+      arguments.push_back(operand == "NAME" ? "refs/heads/x" : "operand");
+    }
+    for (const char* where : {"--store=d", "--server=http://localhost:1"}) {
+      std::vector<std::string> all = arguments;
+      all.emplace_back(where);
+      ASSERT_OK_AND_ASSIGN(const CommandLine command, ParseCommandLine(all));
+      EXPECT_EQ(command.verb, Verb::kAdmin);
+      EXPECT_EQ(command.admin, &verb);
+    }
+  }
 }
 
 // C043, C041: what looks like a path out of the store or like an option is refused before anything
@@ -97,7 +129,7 @@ TEST(CommandLineTest, UsageNamesEveryCommandAndExitCode) {
   const std::string usage = UsageText();
   for (const char* word :
        {"init", "repo create", "repo list", "repo show", "log verify", "recover", "verify",
-        "--json", "0 fine", "1 something", "2 usage", "3 the store", "4 refused"}) {
+        "--json", "0 fine", "1 something", "2 usage", "3 the store", "4 refused", "5 not known"}) {
     EXPECT_THAT(usage, HasSubstr(word));
   }
 }

@@ -101,7 +101,7 @@ TEST_F(CommandsTest, CreatesListsAndShowsRepositories) {
 
   const nlohmann::json shown = RunJson({"repo", "show", "group/wide.git"}, ExitCode::kOk);
   EXPECT_EQ(shown["path"], "group/wide");
-  EXPECT_EQ(shown["object_format"], "sha256");
+  EXPECT_EQ(shown["format"], "sha256");
   EXPECT_EQ(shown["head"], "ref: refs/heads/main");
   EXPECT_THAT(shown["refs"], IsEmpty());
   EXPECT_EQ(shown["id"].get<std::string>().size(), 32u);
