@@ -163,6 +163,9 @@ absl::Status ReadAdminVerb(const AdminVerb& verb, const std::vector<std::string>
   if (options.from.has_value()) {
     return Usage(absl::StrCat("--from makes no sense for ", Joined(verb.words)));
   }
+  if (options.dry_run || options.tree) {
+    return Usage(absl::StrCat(options.dry_run ? "--dry-run" : "--tree", " makes no sense for ", Joined(verb.words)));
+  }
   command.token_file = options.token_file.value_or("");
   REPOTXN_ASSIGN_OR_RETURN(command.arguments,
                            ReadAdminArguments(verb, words, GivenOptions(options)));

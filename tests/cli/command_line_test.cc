@@ -151,7 +151,7 @@ TEST(CommandLineTest, TakesDirectoriesAndPathsOfAdoptions) {
   EXPECT_EQ(back.directory, "out/x.git");
 
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"adopt", "in/x.git"}, {"adopt"}, {"unadopt", "out"}, {"repo", "list", "--dry-run"},
+           {"adopt", "in/x.git"}, {"adopt"}, {"unadopt", "out"}, {"recover", "--dry-run"}, {"repo", "list", "--dry-run"},
            {"reconcile", "--tree"}, {"unadopt", "--dry-run", "out", "g/x"}}) {
     std::vector<std::string> all = {"--store", "d"};
     all.insert(all.end(), words.begin(), words.end());

@@ -189,7 +189,7 @@ TEST_F(GitScenarioTest, CreatesARepositoryWithEverythingInIt) {
     REPOTXN_RETURN_IF_ERROR(SetRef(txn, id, "refs/heads/trunk", Oid("main")));
     return txn.PutFile(id, "hooks/pre-receive", {"#!/bin/sh\nexit 0\n", 0755});
   }).status, IsOk());
-  staging->reset();  // a staging does not outlive its store
+  staging->reset();
   world_.Close();
   EXPECT_EQ(world_.Fsck(id), "");
   EXPECT_EQ(git().Line("cd store/repositories/g/r.git && git symbolic-ref HEAD"), "refs/heads/trunk");
@@ -240,8 +240,8 @@ TEST_F(GitScenarioTest, AddsNoObjectsToADeletedRepository) {
   EXPECT_THAT(push->Commit().status, StatusIs(StatusCode::kAborted));
   push.reset();
   EXPECT_THAT(Begin()->AddPack(old, *staging), StatusIs(StatusCode::kNotFound));
-  EXPECT_FALSE(*Begin()->ObjectExists(next, Oid("main")));
   staging->reset();
+  EXPECT_FALSE(*Begin()->ObjectExists(next, Oid("main")));
   world_.Close();
   for (const RepositoryId& id : {old, next}) {
     EXPECT_EQ(git().Line("ls " + GitStore::Directory(id) + "/objects/pack | wc -l"), "0");
