@@ -68,7 +68,8 @@ class AdminCommandTest : public ::testing::TestWithParam<Where> {
   }
   json Picture() {
     json all = {{"top", RunJson({"group", "list"})}, {"keys", RunJson({"key", "list"})}};
-    for (const json& row : RunJson({"repo", "list"})["repositories"]) {
+    const json listed = RunJson({"repo", "list"});
+    for (const json& row : listed["repositories"]) {
       const std::string path = row["path"];
       all[path] = RunJson({"repo", "show", path});
       all[path]["keys"] = RunJson({"key", "list", "--repository", path});

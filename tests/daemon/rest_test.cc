@@ -61,7 +61,8 @@ class RestTest : public ServedStore {
     json all;
     all["top"] = Must("GET", "groups");
     all["keys"] = Must("GET", "keys");
-    for (const json& row : Must("GET", "repositories")["repositories"]) {
+    const json listed = Must("GET", "repositories");
+    for (const json& row : listed["repositories"]) {
       const std::string path = row["path"];
       json& one = all["repositories"][path];
       one["row"] = Must("GET", "repositories/" + path);
