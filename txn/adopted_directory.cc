@@ -1,7 +1,7 @@
 // Directory work of adoption: a directory that stood elsewhere below the root becomes a repository's own.
 //
 // Done after the entry is durable, and again by recovery; each step looks at what is there first.
-//   1. The directory is renamed to its id directory. If we die before, recovery renames it; after, there is nothing left
+//   1. The directory is renamed to its id directory, whose parents are durable first. If we die before, recovery renames it; after, there is nothing left
 //      to rename. It is never copied: at each moment it is whole, at one place or the other.
 //   2. Each path that the entry sets aside is renamed into lost-found/adopt-<id>/, whose directories are synced before. If we die between two of them,
 //      recovery moves the rest; what was moved is not found any more.
@@ -18,6 +18,19 @@
 #include "txn/materializer.h"
 
 namespace repotxn::txn {
+namespace {
+
+// Makes `directory` and its parents, durably: what is renamed into a directory that a crash takes away would be in
+// neither place.
+absl::Status MakeDurableDirectory(storage::FileSystem& fs, const storage::StorePath& directory) {
+  REPOTXN_RETURN_IF_ERROR(storage::MakeDirectories(fs, directory));
+  for (storage::StorePath at = directory; !at.IsRoot(); at = at.Parent()) {
+    REPOTXN_RETURN_IF_ERROR(fs.SyncDirectory(at.Parent()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status Materializer::SetAside(const storage::StorePath& directory, const storage::StorePath& trash,
                                     absl::string_view path) {
@@ -39,6 +52,8 @@ absl::Status Materializer::AdoptRepositoryDirectory(const wal::CreateRepository&
     REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath source, storage::StorePath::Parse(created.adopted_from));
     REPOTXN_ASSIGN_OR_RETURN(const bool is_waiting, storage::Exists(*fs_, source));
     if (!is_waiting) return absl::DataLossError("directory of an adopted repository is gone");
+    REPOTXN_RETURN_IF_ERROR(EnsureDirectory(layout::Repositories(), directory.Parent()));
+    REPOTXN_RETURN_IF_ERROR(MakeDurableDirectory(*fs_, directory.Parent()));
     REPOTXN_RETURN_IF_ERROR(MoveInto(layout::Repositories(), source, directory));
   }
   const storage::StorePath trash = layout::AdoptionTrash(created.id);
@@ -101,6 +116,7 @@ absl::Status Materializer::ReleaseDirectory(const RepositoryId& id, absl::string
     // disk before what was in it has its new name.
     REPOTXN_RETURN_IF_ERROR(fs_->SyncAll());
     REPOTXN_RETURN_IF_ERROR(RemoveEmptyTree(layout::AdoptionTrash(id)));
+    if (!to.Parent().IsRoot()) REPOTXN_RETURN_IF_ERROR(MakeDurableDirectory(*fs_, to.Parent()));
     return MoveInto(storage::StorePath(), directory, to);
   };
   if (state == nullptr) return release();

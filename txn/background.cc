@@ -80,8 +80,9 @@ absl::Status StoreCore::RunBackgroundWork() {
   EndOldestTransactionsBeyondBounds();
   REPOTXN_RETURN_IF_ERROR(PurgeRemoved());
   if (queue_->poison().ok()) REPOTXN_RETURN_IF_ERROR(TrimBehindConsumers());
-  REPOTXN_RETURN_IF_ERROR(ReconcileWhenDue());
-  return CheckpointIsDue() ? Checkpoint() : absl::OkStatus();
+  if (CheckpointIsDue()) REPOTXN_RETURN_IF_ERROR(Checkpoint());
+  // Last: what it meets must not hold a checkpoint back.
+  return ReconcileWhenDue();
 }
 
 absl::Status StoreCore::Materialize() { return MaterializeTo(publisher_->committed_lsn()); }
