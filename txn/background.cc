@@ -121,10 +121,7 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   if (loose.size() <= static_cast<size_t>(options_.loose_refs_max)) return absl::OkStatus();
   REPOTXN_ASSIGN_OR_RETURN(const auto objects, repository->Objects());
 
-  wal::Manifest manifest;
-  manifest.transaction_id = NewTransactionId();
-  manifest.created_at = environment_.clock->Now();
-  manifest.note.actor = "repotxn";
+  wal::Manifest manifest = NewOwnManifest();
   wal::RefsPacked packing;
   packing.id = repository->id();
   PendingCommit commit;
@@ -150,18 +147,12 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   manifest.operations = refs::DeriveRefOperations({}, manifest.note.refs_packed);
   commit.packings.push_back(std::move(names));
 
-  TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
-  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
-  REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
-  const int64_t manifest_bytes = commit.prepared.body_payload.size;
-  const CommitResult result = committer_->Commit(&commit);
-  if (result.outcome == CommitOutcome::kNotCommitted) {
-    // Somebody else's change of the repository itself came first; the next round looks again.
-    return absl::IsAborted(result.status) ? absl::OkStatus() : result.status;
+  const CommitResult result = CommitOwn(manifest, &commit);
+  // Not committed, aborted: somebody else's change of the repository itself came first; the next round looks again.
+  if (!result.committed()) {
+    return result.outcome == CommitOutcome::kNotCommitted && absl::IsAborted(result.status) ? absl::OkStatus()
+                                                                                           : result.status;
   }
-  payload.ReleaseToLog();
-  if (!result.committed()) return result.status;
-  if (!payload.files().empty()) payload_retention_.Note(result.lsn, manifest.transaction_id, manifest_bytes);
   ref_packings_.fetch_add(1, std::memory_order_relaxed);
   return absl::OkStatus();
 }

@@ -250,6 +250,34 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
   return result;
 }
 
+wal::Manifest StoreCore::NewOwnManifest() {
+  wal::Manifest manifest;
+  manifest.transaction_id = NewTransactionId();
+  manifest.created_at = environment_.clock->Now();
+  manifest.note.actor = "repotxn";
+  return manifest;
+}
+
+CommitResult StoreCore::CommitOwn(const wal::Manifest& manifest, PendingCommit* commit) {
+  TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
+  const auto prepare = [&]() -> absl::Status {
+    REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, commit));
+    REPOTXN_ASSIGN_OR_RETURN(commit->effects, MakeEffects(manifest, nullptr));
+    return absl::OkStatus();
+  };
+  if (absl::Status prepared = prepare(); !prepared.ok()) {
+    return NotCommitted(manifest.transaction_id, std::move(prepared));
+  }
+  const int64_t manifest_bytes = commit->prepared.body_payload.size;
+  CommitResult result = committer_->Commit(commit);
+  if (result.outcome == CommitOutcome::kNotCommitted) return result;
+  payload.ReleaseToLog();
+  if (result.committed() && !payload.files().empty()) {
+    payload_retention_.Note(result.lsn, manifest.transaction_id, manifest_bytes);
+  }
+  return result;
+}
+
 absl::Status StoreCore::DryRunChanges(const StagedChanges& changes) {
   if (ChangesNothing(changes)) return absl::OkStatus();
   // A payload of its own: nothing of a trial is kept.

@@ -24,10 +24,7 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
   if (row.removed_at_ns != due.removed_at_ns) return false;
   // Somebody may still look at it as it was.
   if (registry_->OldestInUse() < stored->version) return false;
-  wal::Manifest manifest;
-  manifest.transaction_id = NewTransactionId();
-  manifest.created_at = environment_.clock->Now();
-  manifest.note.actor = "repotxn";
+  wal::Manifest manifest = NewOwnManifest();
   wal::RemoveRepository purge{due.id, row.path, {}, true};
   purge.released_to = released_to;
   purge.facts.partition = row.partition;
@@ -48,19 +45,11 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
   }
   PendingCommit commit;
   commit.snapshot_lsn = snapshot;
-  TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
-  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
-  REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
-  const int64_t manifest_bytes = commit.prepared.body_payload.size;
-  const CommitResult result = committer_->Commit(&commit);
-  if (result.outcome == CommitOutcome::kNotCommitted) {
-    // Brought back meanwhile.
-    return absl::IsAborted(result.status) ? absl::StatusOr<bool>(false) : result.status;
-  }
-  payload.ReleaseToLog();
-  if (!result.committed()) return result.status;
-  if (!payload.files().empty()) payload_retention_.Note(result.lsn, manifest.transaction_id, manifest_bytes);
-  return true;
+  const CommitResult result = CommitOwn(manifest, &commit);
+  if (result.committed()) return true;
+  // Aborted: brought back meanwhile.
+  if (result.outcome == CommitOutcome::kNotCommitted && absl::IsAborted(result.status)) return false;
+  return result.status;
 }
 
 absl::Status StoreCore::PurgeRemoved() {

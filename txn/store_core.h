@@ -165,6 +165,10 @@ class StoreCore {
                                TransactionPayload* payload, PendingCommit* commit);
   absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
                               PendingCommit* commit);
+  // Transactions of the store's own, which no client waits for. The first makes a manifest without operations; the second
+  // prepares and commits one, whose file contents are all inline, with the rest of `commit` filled in by the caller.
+  wal::Manifest NewOwnManifest();
+  CommitResult CommitOwn(const wal::Manifest& manifest, PendingCommit* commit);
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
   absl::Status DoDirectoryWork(const PendingCommit& commit);
