@@ -103,8 +103,8 @@ absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> ObjectsOf(StagedChanges* 
     objects::ObjectLookup::Options options;
     options.format = repository.format();
     const auto in_front = [&](const storage::StorePath& directory) {
-      live = objects::ObjectLookup::WithQuarantine(std::move(live), changes->core->file_system(),
-                                                   directory / "objects", options);
+      live = objects::ObjectLookup::WithQuarantine(std::move(live), changes->core->file_system(), directory,
+                                                   options);
     };
     for (const RepositoryId& pool : *repository.alternates) {
       REPOTXN_ASSIGN_OR_RETURN(const StagedRepository* borrowed, Touch(changes, pool));
@@ -112,10 +112,11 @@ absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> ObjectsOf(StagedChanges* 
       if (live == nullptr) {
         live = std::move(theirs);
       } else if (borrowed->live != nullptr) {
-        in_front(borrowed->live->directory());
+        for (const storage::StorePath& directory : theirs->alternates()) in_front(directory);
+        in_front(borrowed->live->directory() / "objects");
       }
     }
-    if (repository.live != nullptr) in_front(repository.live->directory());
+    if (repository.live != nullptr) in_front(repository.live->directory() / "objects");
   }
   for (const auto& more : repository.more_objects) live = more->Lookup(std::move(live));
   return repository.objects == nullptr ? live : repository.objects->Lookup(std::move(live));

@@ -13,8 +13,8 @@
 namespace repotxn::txn {
 namespace {
 
-// Rows read at once from a group that is listed.
-constexpr int kListedRows = 1000;
+// Rows read at once from a group that is listed. Few: whatever is below another group is skipped, and was read in vain.
+constexpr int kListedRows = 64;
 
 bool IsOwnCreation(const StagedRepository& repository) { return repository.created.has_value(); }
 

@@ -106,6 +106,21 @@ TEST_F(AlternatesTest, LinksAndUsesThePoolInOneTransaction) {
 }
 
 // C065, C067
+TEST_F(AlternatesTest, LinksTwoPoolsAndUsesWhatTheSecondBorrowsInOneTransaction) {
+  const RepositoryId top = world_.Create("top");
+  const RepositoryId one = Empty("one");
+  const RepositoryId two = Empty("two");
+  ASSERT_THAT(Link(two, top), IsOk());
+  const RepositoryId member = Empty("member");
+  EXPECT_THAT(Do([&](Transaction& txn) -> absl::Status {
+                REPOTXN_RETURN_IF_ERROR(txn.LinkAlternate(member, one));
+                REPOTXN_RETURN_IF_ERROR(txn.LinkAlternate(member, two));
+                return txn.UpdateRef(member, {.name = Branch("main"), .value = World::At(1)});
+              }),
+              IsOk());
+  EXPECT_EQ(world_.Refs(member), "HEAD ref: refs/heads/main\nrefs/heads/main c1\n");
+}
+
 TEST_F(AlternatesTest, RefusesCirclesDoublesChainsTooLongAndOtherFormats) {
   std::vector<RepositoryId> chain;
   for (int i = 0; i < 6; ++i) chain.push_back(Empty(absl::StrCat("r", i)));
