@@ -140,11 +140,11 @@ absl::StatusOr<RepositoryId> Transaction::ForkRepository(const RepositoryId& sou
   }
   const std::shared_ptr<RepositoryState> live = original->live;
   // Read, and not declared: the fork is what the source was at the snapshot, and nobody can have seen it since.
-  REPOTXN_ASSIGN_OR_RETURN(const refs::RefValue head,
-                           live->ReadRef(refs::RefName::Head(), changes_->snapshot_lsn));
+  const absl::StatusOr<refs::RefValue> head = live->ReadRef(refs::RefName::Head(), changes_->snapshot_lsn);
+  REPOTXN_RETURN_IF_ERROR(head.status());
   CreateOptions create;
   create.format = live->format();
-  if (head.is_symbolic()) create.head_target = head.target().text();
+  if (head->is_symbolic()) create.head_target = head->target().text();
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, CreateIn(path, create, live->partition()));
   changes_->repositories[id].is_fork = true;
   REPOTXN_RETURN_IF_ERROR(LinkAlternate(id, source));
