@@ -26,7 +26,7 @@ std::vector<ConsumedRepositoryChange> RepositoryChangesOf(const wal::Manifest& m
     if (const auto* create = std::get_if<wal::CreateRepository>(&operation)) {
       changes.push_back({Kind::kCreated, create->id, create->path});
     } else if (const auto* remove = std::get_if<wal::RemoveRepository>(&operation)) {
-      changes.push_back({Kind::kRemoved, remove->id, ""});
+      if (!remove->purge) changes.push_back({Kind::kRemoved, remove->id, ""});
     } else if (const auto* move = std::get_if<wal::SetPath>(&operation)) {
       changes.push_back({Kind::kMoved, move->id, move->path});
     }

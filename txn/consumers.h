@@ -72,7 +72,8 @@ struct ConsumedRefChange {
   friend bool operator==(const ConsumedRefChange&, const ConsumedRefChange&) = default;
 };
 
-// A repository that came, went, or has another path.
+// A repository that came, went, or has another path. One that is brought back has another path than none: kMoved. Its
+// purge is no change: it went when it was deleted.
 struct ConsumedRepositoryChange {
   enum class Kind : uint8_t { kCreated, kRemoved, kMoved };
   Kind kind = Kind::kCreated;

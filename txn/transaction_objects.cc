@@ -1,5 +1,8 @@
 // Transactions that move whole sets of objects between repositories: what an unlinked member must own, what a pool gets.
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,12 +19,32 @@ namespace repotxn::txn {
 namespace {
 
 constexpr absl::string_view kPackDirectory = "objects/pack";
+constexpr int kReadingsMax = 100;
 
 objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format) {
   objects::ObjectPackingOptions options;
   options.format = format;
   options.lock_fd = core.lock_descriptor();
   return options;
+}
+
+// Packs in `directory`, as they stood at one moment: a pack may need another that was linked before it, and a directory
+// that changes while it is read may show the second alone. So two readings that say the same.
+absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(storage::FileSystem& fs,
+                                                         const storage::StorePath& directory) {
+  std::vector<std::string> before;
+  for (int reading = 0; reading < kReadingsMax; ++reading) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+    std::vector<std::string> packs;
+    for (const storage::DirectoryEntry& entry : entries) {
+      absl::string_view name = entry.name;
+      if (absl::ConsumeSuffix(&name, ".idx")) packs.emplace_back(name.data(), name.size());
+    }
+    std::sort(packs.begin(), packs.end());
+    if (reading > 0 && packs == before) return packs;
+    before = std::move(packs);
+  }
+  return absl::UnavailableError("packs of the repository change all the time");
 }
 
 // Adds a pack that was made in the directory of `staged`; none when it has no name.
@@ -87,13 +110,11 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
   // or not; the member keeps its own in any case.
   changes_->payload = changes_->core->payloads()->Of(changes_->id);
   const storage::StorePath packs = live->directory() / kPackDirectory;
-  REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs->List(packs));
-  for (const storage::DirectoryEntry& entry : entries) {
-    absl::string_view name = entry.name;
-    if (!absl::ConsumeSuffix(&name, ".idx")) continue;
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*fs, packs));
+  for (const std::string& name : names) {
     wal::AddPack pack;
     pack.id = id;
-    pack.name = std::string(name.data(), name.size());
+    pack.name = name;
     const std::pair<wal::PayloadFile*, absl::string_view> files[] = {
         {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.index, ".idx"}};
     for (const auto& [file, suffix] : files) {

@@ -116,6 +116,25 @@ class ConsumersTest : public ::testing::Test {
   int large_ = 0;
 };
 
+TEST_F(ConsumersTest, IsToldOnceThatARepositoryWentThoughItIsPurgedLater) {
+  using Kind = txn::ConsumedRepositoryChange::Kind;
+  Create("c");
+  ASSERT_TRUE(store().Run({}, [&](Transaction& txn) { return txn.DeleteRepository(id_); }).committed());
+  ASSERT_TRUE(store().Run({}, [&](Transaction& txn) { return txn.UndeleteRepository(id_, Path("s")); }).committed());
+  ASSERT_TRUE(store().Run({}, [&](Transaction& txn) { return txn.DeleteRepository(id_); }).committed());
+  world_.clock().Advance(absl::Hours(25));
+  ASSERT_THAT(store().RunBackgroundWork(), IsOk());
+  ASSERT_FALSE(*storage::Exists(world_.fs(), txn::layout::RepositoryDirectory(id_)));
+
+  std::vector<txn::ConsumedRepositoryChange> changes;
+  for (const ConsumedEntry& entry : Next("c")) {
+    changes.insert(changes.end(), entry.repository_changes.begin(), entry.repository_changes.end());
+  }
+  const std::vector<txn::ConsumedRepositoryChange> expected = {
+      {Kind::kRemoved, id_, ""}, {Kind::kMoved, id_, "s"}, {Kind::kRemoved, id_, ""}};
+  EXPECT_EQ(changes, expected);
+}
+
 // LOG-23, C093
 TEST_F(ConsumersTest, GetsWhatWasCommittedSinceItWasMade) {
   Set(1);
