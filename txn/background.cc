@@ -65,6 +65,7 @@ void StoreCore::BackgroundLoop() {
 }
 
 absl::Status StoreCore::RunBackgroundWork() {
+  committer_->AdvanceDetached(/*may_wait=*/true);
   if (!replicator_->HasSpareSpace()) REPOTXN_RETURN_IF_ERROR(replicator_->PrepareSpace());
   const wal::Lsn committed = publisher_->committed_lsn();
   if (committed == idle_since_ && queue_->poison().ok()) {
@@ -126,8 +127,9 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   manifest.note.actor = "repotxn";
   wal::RefsPacked packing;
   packing.id = repository->id();
-  PendingCommit commit;
-  commit.snapshot_lsn = snapshot;
+  auto commit = std::make_unique<PendingCommit>();
+  commit->snapshot_lsn = snapshot;
+  commit->is_of_store = true;
   PendingCommit::Packing names;
   names.id = repository->id();
   names.partition = partitions_->Get(repository->partition());
@@ -147,12 +149,12 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   if (packing.refs.empty()) return absl::OkStatus();
   manifest.note.refs_packed.push_back(std::move(packing));
   manifest.operations = refs::DeriveRefOperations({}, manifest.note.refs_packed);
-  commit.packings.push_back(std::move(names));
+  commit->packings.push_back(std::move(names));
 
   TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
-  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
-  REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
-  const int64_t manifest_bytes = commit.prepared.body_payload.size;
+  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, commit.get()));
+  REPOTXN_ASSIGN_OR_RETURN(commit->effects, MakeEffects(manifest, nullptr));
+  const int64_t manifest_bytes = commit->prepared.body_payload.size;
   const CommitResult result = committer_->Commit(&commit);
   if (result.outcome == CommitOutcome::kNotCommitted) {
     // Somebody else's change of the repository itself came first; the next round looks again.

@@ -46,12 +46,13 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
     }
     after = rows.back().key;
   }
-  PendingCommit commit;
-  commit.snapshot_lsn = snapshot;
+  auto commit = std::make_unique<PendingCommit>();
+  commit->snapshot_lsn = snapshot;
+  commit->is_of_store = true;
   TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
-  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, &commit));
-  REPOTXN_ASSIGN_OR_RETURN(commit.effects, MakeEffects(manifest, nullptr));
-  const int64_t manifest_bytes = commit.prepared.body_payload.size;
+  REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, commit.get()));
+  REPOTXN_ASSIGN_OR_RETURN(commit->effects, MakeEffects(manifest, nullptr));
+  const int64_t manifest_bytes = commit->prepared.body_payload.size;
   const CommitResult result = committer_->Commit(&commit);
   if (result.outcome == CommitOutcome::kNotCommitted) {
     // Brought back meanwhile.
