@@ -55,8 +55,10 @@ IntentQueue::Turn IntentQueue::LineUp(std::vector<LockKey> keys, const storage::
 }
 
 bool IntentQueue::HeadsAllLines(const Place& place) const {
-  return std::all_of(place.keys.begin(), place.keys.end(),
-                     [&](const LockKey& key) { return lines_.at(key).front() == &place; });
+  for (const LockKey& key : place.keys) {
+    if (lines_.at(key).front() != &place) return false;
+  }
+  return true;
 }
 
 void IntentQueue::Remove(Place* place) {

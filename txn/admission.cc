@@ -81,8 +81,10 @@ absl::Status Admission::Wait(Waiter* waiter, const storage::WaitLimit& limit) {
 }
 
 bool Admission::HeadsAllQueues(const Waiter& waiter) const {
-  return std::all_of(waiter.partitions.begin(), waiter.partitions.end(),
-                     [&](wal::PartitionId id) { return queues_.at(id).front() == &waiter; });
+  for (const wal::PartitionId id : waiter.partitions) {
+    if (queues_.at(id).front() != &waiter) return false;
+  }
+  return true;
 }
 
 void Admission::Remove(Waiter* waiter) {

@@ -36,7 +36,6 @@
 
 #include "absl/status/status.h"
 #include "locks/footprint.h"
-#include "storage/clock.h"
 #include "storage/sync.h"
 #include "storage/wait_limit.h"
 #include "txn/admission.h"
@@ -97,11 +96,10 @@ class Committer {
   using PrepareSpace = std::function<absl::Status()>;
 
   // All must outlive the committer.
-  Committer(storage::Clock* clock, wal::LogQueue* queue, Publisher* publisher,
+  Committer(wal::LogQueue* queue, Publisher* publisher,
             const SnapshotRegistry* registry, DirectoryWork directory_work, PrepareSpace prepare_space,
             const Options& options)
-      : clock_(clock),
-        queue_(queue),
+      : queue_(queue),
         publisher_(publisher),
         registry_(registry),
         directory_work_(std::move(directory_work)),
@@ -146,7 +144,6 @@ class Committer {
   PendingCommit* TakeDetached(bool may_wait) ABSL_LOCKS_EXCLUDED(detached_mutex_);
   void Settle(PendingCommit* commit, const CommitResult& result) ABSL_LOCKS_EXCLUDED(detached_mutex_);
 
-  storage::Clock* const clock_;
   wal::LogQueue* const queue_;
   Publisher* const publisher_;
   const SnapshotRegistry* const registry_;
