@@ -102,6 +102,10 @@ void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out) {
   const Sample samples[] = {
       {"commits_total", "counter", "Transactions committed.", number(metrics.commits)},
       {"conflicts_total", "counter", "Commits refused by a conflict.", number(metrics.conflicts)},
+      {"writers_in_line", "gauge", "Writers in line for a hot key.", number(metrics.writers_in_line)},
+      {"commits_waiting", "gauge", "Commits in admission queues.", number(metrics.commits_waiting)},
+      {"commits_detached", "gauge", "Commits under way whose callers have left.",
+       number(metrics.commits_detached)},
       {"transactions_ended_idle_total", "counter", "Transactions ended because nobody used them.",
        number(metrics.transactions_ended_idle)},
       {"transactions_ended_too_old_total", "counter",

@@ -65,6 +65,7 @@ void StoreCore::BackgroundLoop() {
 }
 
 absl::Status StoreCore::RunBackgroundWork() {
+  committer_->AdvanceDetached(/*may_wait=*/true);
   if (!replicator_->HasSpareSpace()) REPOTXN_RETURN_IF_ERROR(replicator_->PrepareSpace());
   const wal::Lsn committed = publisher_->committed_lsn();
   if (committed == idle_since_ && queue_->poison().ok()) {
@@ -124,8 +125,8 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   wal::Manifest manifest = NewOwnManifest();
   wal::RefsPacked packing;
   packing.id = repository->id();
-  PendingCommit commit;
-  commit.snapshot_lsn = snapshot;
+  auto commit = std::make_unique<PendingCommit>();
+  commit->snapshot_lsn = snapshot;
   PendingCommit::Packing names;
   names.id = repository->id();
   names.partition = partitions_->Get(repository->partition());
@@ -145,9 +146,9 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
   if (packing.refs.empty()) return absl::OkStatus();
   manifest.note.refs_packed.push_back(std::move(packing));
   manifest.operations = refs::DeriveRefOperations({}, manifest.note.refs_packed);
-  commit.packings.push_back(std::move(names));
+  commit->packings.push_back(std::move(names));
 
-  const CommitResult result = CommitOwn(manifest, &commit);
+  const CommitResult result = CommitOwn(manifest, std::move(commit));
   // Not committed, aborted: somebody else's change of the repository itself came first; the next round looks again.
   if (!result.committed()) {
     return result.outcome == CommitOutcome::kNotCommitted && absl::IsAborted(result.status) ? absl::OkStatus()

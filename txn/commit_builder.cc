@@ -185,7 +185,7 @@ absl::Status StoreCore::PrepareManifest(const wal::Manifest& manifest,
 absl::Status StoreCore::Prepare(const StagedChanges& changes, wal::Manifest manifest,
                                 TransactionPayload* payload, PendingCommit* commit) {
   commit->snapshot_lsn = changes.snapshot_lsn;
-  commit->deadline = changes.deadline;
+  commit->limit = changes.limit;
   REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, changes.reads, payload, commit));
   absl::flat_hash_map<std::string, std::string> contents;  // of payload files, by digest
   for (const auto& [id, repository] : changes.repositories) {
@@ -225,28 +225,55 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     return NotCommitted(changes->id, absl::ResourceExhaustedError("too much waits to be materialized"));
   }
   const std::shared_ptr<TransactionPayload> payload = payloads_->Of(changes->id);
-  PendingCommit commit;
+  auto commit = std::make_unique<PendingCommit>();
   auto manifest = BuildManifest(*changes, payload.get());
   if (!manifest.ok()) return NotCommitted(changes->id, manifest.status());
-  CommitResult result;
-  int64_t manifest_bytes = 0;
-  if (absl::Status prepared = Prepare(*changes, *std::move(manifest), payload.get(), &commit);
-      prepared.ok()) {
-    manifest_bytes = commit.prepared.body_payload.size;
-    result = committer_->Commit(&commit);
-  } else {
-    result = NotCommitted(changes->id, std::move(prepared));
-  }
-  if (result.outcome == CommitOutcome::kNotCommitted) {
-    for (const wal::CreateRepository& created : commit.effects.created) {
-      materializer_->DiscardSkeleton(created.id);
+  std::vector<RepositoryId> created;
+  const absl::Status prepared = Prepare(*changes, *std::move(manifest), payload.get(), commit.get());
+  for (const wal::CreateRepository& operation : commit->effects.created) created.push_back(operation.id);
+  // What is left to do once the outcome is known, by whoever gets to know it.
+  const auto conclude = [this, payload, created = std::move(created), id = changes->id,
+                         manifest_bytes = commit->prepared.body_payload.size](const CommitResult& result) {
+    if (result.outcome == CommitOutcome::kNotCommitted) {
+      for (const RepositoryId& repository : created) materializer_->DiscardSkeleton(repository);
+      return;
     }
+    payload->ReleaseToLog();
+    if (result.committed() && !payload->files().empty()) payload_retention_.Note(result.lsn, id, manifest_bytes);
+  };
+  if (!prepared.ok()) {
+    CommitResult result = NotCommitted(changes->id, prepared);
+    conclude(result);
     return result;
   }
-  payload->ReleaseToLog();
-  if (result.committed() && !payload->files().empty()) {
-    payload_retention_.Note(result.lsn, changes->id, manifest_bytes);
+  if (!changes->has_turn) {
+    for (const PendingCommit::Part& part : commit->parts) {
+      for (locks::LockKey& key : intents_.Contended(part.footprint)) {
+        changes->keys_to_line_up_for.push_back(std::move(key));
+      }
+    }
+    if (!changes->keys_to_line_up_for.empty()) {
+      changes->was_put_off = true;
+      CommitResult result = NotCommitted(changes->id, absl::AbortedError("others stand in line for a key"));
+      conclude(result);
+      return result;
+    }
   }
+  commit->settle = [this, conclude, id = changes->id](const CommitResult& result) {
+    conclude(result);
+    live_.Leave(id, result.outcome == CommitOutcome::kUnknown);
+  };
+  CommitResult result = committer_->Commit(&commit);
+  if (commit == nullptr) {
+    changes->is_detached = true;
+    // Nobody may come by: then the background carries it on.
+    WakeBackground();
+    return result;
+  }
+  if (commit->lost_on && locks::IntentQueue::IsWorthALine(*commit->lost_on)) {
+    changes->keys_to_line_up_for.push_back(*commit->lost_on);
+  }
+  conclude(result);
   return result;
 }
 
@@ -258,18 +285,19 @@ wal::Manifest StoreCore::NewOwnManifest() {
   return manifest;
 }
 
-CommitResult StoreCore::CommitOwn(const wal::Manifest& manifest, PendingCommit* commit) {
+CommitResult StoreCore::CommitOwn(const wal::Manifest& manifest, std::unique_ptr<PendingCommit> commit) {
   TransactionPayload payload(payload_store_.get(), manifest.transaction_id);
   const auto prepare = [&]() -> absl::Status {
-    REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, commit));
+    REPOTXN_RETURN_IF_ERROR(PrepareManifest(manifest, locks::DeclaredReads(), &payload, commit.get()));
     REPOTXN_ASSIGN_OR_RETURN(commit->effects, MakeEffects(manifest, nullptr));
     return absl::OkStatus();
   };
   if (absl::Status prepared = prepare(); !prepared.ok()) {
     return NotCommitted(manifest.transaction_id, std::move(prepared));
   }
+  commit->is_of_store = true;
   const int64_t manifest_bytes = commit->prepared.body_payload.size;
-  CommitResult result = committer_->Commit(commit);
+  CommitResult result = committer_->Commit(&commit);
   if (result.outcome == CommitOutcome::kNotCommitted) return result;
   payload.ReleaseToLog();
   if (result.committed() && !payload.files().empty()) {

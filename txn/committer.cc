@@ -77,43 +77,37 @@ void DropWrittenRefs(PendingCommit* commit) {
 
 absl::Status Committer::Admit(const PendingCommit& commit) {
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
-  if (clock_->Now() > commit.deadline) {
-    return absl::DeadlineExceededError("deadline passed before the commit was admitted");
-  }
-  const int others = in_flight_.fetch_add(1);
-  if (is_draining_.load()) {
-    LeaveFlight();
-    return absl::UnavailableError("store is closing");
-  }
-  if (others >= static_cast<int>(Publisher::kInFlightMax) - 1) {
-    LeaveFlight();
-    return absl::ResourceExhaustedError("too many commits are in flight");
-  }
-  for (size_t i = 0; i < commit.parts.size(); ++i) {
-    if (commit.parts[i].partition->waiting.fetch_add(1) < options_.admission_queue_max) continue;
-    for (size_t j = 0; j <= i; ++j) commit.parts[j].partition->waiting.fetch_sub(1);
-    LeaveFlight();
-    return absl::ResourceExhaustedError("admission queue of a partition is full");
-  }
-  return absl::OkStatus();
+  std::vector<wal::PartitionId> partitions;
+  partitions.reserve(commit.parts.size());
+  for (const PendingCommit::Part& part : commit.parts) partitions.push_back(part.partition->id);
+  absl::Status entered =
+      commit.is_of_store ? admission_.EnterOwn() : admission_.Enter(partitions, commit.limit);
+  // One that is turned away may have been counted for a moment.
+  if (!entered.ok()) WakeDrain();
+  return entered;
 }
 
-void Committer::Leave(const PendingCommit& commit) {
-  for (const PendingCommit::Part& part : commit.parts) part.partition->waiting.fetch_sub(1);
-  LeaveFlight();
+void Committer::Leave() {
+  admission_.Leave();
+  WakeDrain();
 }
 
-void Committer::LeaveFlight() {
-  if (in_flight_.fetch_sub(1) == 1 && is_draining_.load()) {
-    const storage::MutexLock lock(&drain_mutex_);
-    drained_.SignalAll();
-  }
+void Committer::WakeDrain() {
+  if (!is_draining_.load()) return;
+  const storage::MutexLock lock(&drain_mutex_);
+  drained_.SignalAll();
 }
 
 void Committer::Drain() {
   is_draining_.store(true);
-  const storage::MutexLock lock(&drain_mutex_);
-  while (in_flight_.load() > 0) drained_.Wait(&drain_mutex_);
+  admission_.Close();
+  while (true) {
+    AdvanceDetached(/*may_wait=*/true);
+    const storage::MutexLock lock(&drain_mutex_);
+    // Who detaches, or leaves, signals after it: neither is missed.
+    while (admission_.in_flight() > 0 && unattended_.load() == 0) drained_.Wait(&drain_mutex_);
+    if (admission_.in_flight() == 0) return;
+  }
 }
 
 absl::Status Committer::CheckAndReserve(PendingCommit* commit) {
@@ -139,10 +133,14 @@ absl::Status Committer::CheckAndReserve(PendingCommit* commit) {
   }
   if (failed.part == nullptr) return absl::OkStatus();
   conflicts_.fetch_add(1, std::memory_order_relaxed);
+  if (failed.result.verdict == locks::Verdict::kConflict) {
+    commit->lost_on = failed.part->footprint.locks()[failed.result.lock_index].key;
+  }
   return locks::ToStatus(failed.result, failed.part->footprint);
 }
 
-CommitResult Committer::Commit(PendingCommit* commit) {
+CommitResult Committer::Commit(std::unique_ptr<PendingCommit>* owned) {
+  PendingCommit* const commit = owned->get();
   REPOTXN_DCHECK(std::is_sorted(
       commit->parts.begin(), commit->parts.end(),
       [](const auto& a, const auto& b) { return a.partition->id < b.partition->id; }));
@@ -162,28 +160,35 @@ CommitResult Committer::Commit(PendingCommit* commit) {
     }
     result.status = CheckAndReserve(commit);
   }
-  if (result.status.ok()) {
-    if (!commit->dropped.empty()) DropPackedRefs(commit->dropped, &commit->effects);
-    result = Finish(commit);
+  if (!result.status.ok()) {
+    Leave();
+    return result;
   }
-  Leave(*commit);
-  return result;
-}
-
-CommitResult Committer::Finish(PendingCommit* commit) {
-  CommitResult result;
-  result.transaction_id = commit->id;
+  if (!commit->dropped.empty()) DropPackedRefs(commit->dropped, &commit->effects);
   if (REPOTXN_PLANT("txn.publish_before_durable")) publisher_->OnDurable(commit->ticket.lsn());
   if (REPOTXN_PLANT("txn.apply_before_durable") && commit->effects.has_directory_work()) {
     IgnoreBecause(directory_work_(*commit), "planted: it is done again below");
   }
-  const wal::AppendOutcome appended = queue_->AwaitDurable(&commit->ticket, &result.status);
-  if (appended != wal::AppendOutcome::kCommitted) {
-    result.outcome = appended == wal::AppendOutcome::kUnknown ? CommitOutcome::kUnknown
-                                                              : CommitOutcome::kNotCommitted;
-    publisher_->NoteLogFailed();
+  const auto appended = queue_->AwaitDurable(&commit->ticket, commit->limit, &result.status);
+  if (!appended) {
+    result.outcome = CommitOutcome::kUnknown;
+    Detach(std::move(*owned));
     return result;
   }
+  if (*appended == wal::AppendOutcome::kCommitted) {
+    DoDirectoryWork(commit);
+    // Before the wait: it may be for one of them.
+    AdvanceDetached(/*may_wait=*/false);
+    result = AwaitPublished(commit);
+  } else {
+    result = NotDurable(*commit, *appended, std::move(result.status));
+  }
+  Leave();
+  AdvanceDetached(/*may_wait=*/false);
+  return result;
+}
+
+void Committer::DoDirectoryWork(PendingCommit* commit) {
   if (commit->effects.has_directory_work()) {
     // I2: the entry is durable.
     if (absl::Status work = directory_work_(*commit); !work.ok()) {
@@ -191,6 +196,22 @@ CommitResult Committer::Finish(PendingCommit* commit) {
       Poison(absl::UnavailableError("directory work of a committed entry failed"));
     }
   }
+  if (!commit->is_ready.load(std::memory_order_relaxed)) publisher_->MarkReady(commit);
+}
+
+CommitResult Committer::NotDurable(const PendingCommit& commit, wal::AppendOutcome appended, absl::Status why) {
+  publisher_->NoteLogFailed();
+  CommitResult result;
+  result.transaction_id = commit.id;
+  result.outcome = appended == wal::AppendOutcome::kUnknown ? CommitOutcome::kUnknown
+                                                            : CommitOutcome::kNotCommitted;
+  result.status = std::move(why);
+  return result;
+}
+
+CommitResult Committer::AwaitPublished(PendingCommit* commit) {
+  CommitResult result;
+  result.transaction_id = commit->id;
   if (!publisher_->AwaitPublished(commit)) {
     result.outcome = CommitOutcome::kUnknown;
     result.status = absl::UnavailableError("entry is durable and could not be made visible");
@@ -198,9 +219,74 @@ CommitResult Committer::Finish(PendingCommit* commit) {
   }
   result.outcome = CommitOutcome::kCommitted;
   result.lsn = commit->ticket.lsn();
-  result.status = absl::OkStatus();
   commits_.fetch_add(1, std::memory_order_relaxed);
   return result;
+}
+
+void Committer::Detach(std::unique_ptr<PendingCommit> commit) {
+  REPOTXN_PROBE("txn.detached_commit");
+  {
+    const storage::MutexLock lock(&detached_mutex_);
+    const auto place = std::find_if(detached_.begin(), detached_.end(), [&](const auto& other) {
+      return other->ticket.lsn() > commit->ticket.lsn();
+    });
+    detached_.insert(place, std::move(commit));
+    detached_count_.fetch_add(1);
+    unattended_.fetch_add(1);
+  }
+  // It may have become durable since, and those who looked before it stood here are gone.
+  AdvanceDetached(/*may_wait=*/false);
+  WakeDrain();
+}
+
+// The first detached commit, in the order of LSNs, with which something can be done now.
+PendingCommit* Committer::TakeDetached(bool may_wait) {
+  const storage::MutexLock lock(&detached_mutex_);
+  for (const auto& commit : detached_) {
+    if (commit->is_being_advanced) continue;
+    const bool can_go_on = may_wait || (commit->is_durable ? publisher_->IsDecided(*commit)
+                                                           : queue_->IsDecided(commit->ticket));
+    if (!can_go_on) continue;
+    commit->is_being_advanced = true;
+    unattended_.fetch_sub(1);
+    return commit.get();
+  }
+  return nullptr;
+}
+
+void Committer::AdvanceDetached(bool may_wait) {
+  if (detached_count_.load() == 0) return;
+  while (PendingCommit* const commit = TakeDetached(may_wait)) {
+    if (commit->is_durable) {
+      Settle(commit, AwaitPublished(commit));
+      continue;
+    }
+    absl::Status why;
+    const wal::AppendOutcome appended = queue_->AwaitDurable(&commit->ticket, &why);
+    if (appended != wal::AppendOutcome::kCommitted) {
+      Settle(commit, NotDurable(*commit, appended, std::move(why)));
+      continue;
+    }
+    DoDirectoryWork(commit);
+    const storage::MutexLock lock(&detached_mutex_);
+    commit->is_durable = true;
+    commit->is_being_advanced = false;
+    unattended_.fetch_add(1);
+  }
+}
+
+void Committer::Settle(PendingCommit* commit, const CommitResult& result) {
+  if (commit->settle) commit->settle(result);
+  std::unique_ptr<PendingCommit> done;  // destroyed outside the mutex
+  {
+    const storage::MutexLock lock(&detached_mutex_);
+    const auto it = std::find_if(detached_.begin(), detached_.end(),
+                                 [&](const auto& other) { return other.get() == commit; });
+    done = std::move(*it);
+    detached_.erase(it);
+    detached_count_.fetch_sub(1);
+  }
+  Leave();
 }
 
 absl::Status Committer::DryRun(const PendingCommit& commit) {

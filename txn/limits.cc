@@ -51,6 +51,19 @@ void StoreCore::TrimToOldestReader() {
     bytes += repository->overlay_bytes();
   }
   overlay_bytes_.store(bytes, std::memory_order_relaxed);
+  SlowAdmission(bytes);
+}
+
+void StoreCore::SlowAdmission(int64_t overlay_bytes) {
+  // From all to one at a time between the two bounds: the smaller the groups, the slower the log fills.
+  const int64_t high = options_.overlay_bytes_high, max = options_.overlay_bytes_max;
+  double share = 1;
+  if (overlay_bytes >= max) {
+    share = 0;
+  } else if (overlay_bytes > high) {
+    share = static_cast<double>(max - overlay_bytes) / static_cast<double>(max - high);
+  }
+  committer_->admission()->SetRoom(static_cast<int>(share * options_.commits_in_flight_max));
 }
 
 bool StoreCore::SnapshotsKeepTooMuch() const {

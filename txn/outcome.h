@@ -29,7 +29,8 @@ struct CommitResult {
   // Committed: its place in the log; Zero for a transaction that changed nothing.
   wal::Lsn lsn;
   TransactionId transaction_id;
-  // OK when committed. Not committed: the reason (kAborted with a conflict detail, ...). Unknown: kUnavailable.
+  // OK when committed. Not committed: the reason (kAborted with a conflict detail, ...). Unknown: kUnavailable; or
+  // kDeadlineExceeded, kCancelled when the wait ended after admission.
   absl::Status status;
   // Body runs that it took (Run only).
   int attempts = 1;

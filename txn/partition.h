@@ -5,7 +5,7 @@
 #ifndef REPOTXN_TXN_PARTITION_H_
 #define REPOTXN_TXN_PARTITION_H_
 
-#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -23,8 +23,6 @@ struct Partition {
   const wal::PartitionId id;
   storage::Mutex mutex{storage::MutexRank::kPartition};
   locks::ConflictHistory history;  // guarded by mutex
-  // Commits that wait for or are in this partition's critical section.
-  std::atomic<int> waiting{0};
 };
 
 class PartitionTable {

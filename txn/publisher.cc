@@ -44,6 +44,12 @@ void Publisher::Pump() {
   if (position_.lsn.value() != before && committed_waiters_ > 0) advanced_.SignalAll();
 }
 
+void Publisher::MarkReady(PendingCommit* commit) {
+  commit->is_ready.store(true, std::memory_order_release);
+  const storage::MutexLock lock(&mutex_);
+  Pump();
+}
+
 bool Publisher::AwaitPublished(PendingCommit* commit) {
   commit->is_ready.store(true, std::memory_order_release);
   const storage::MutexLock lock(&mutex_);
@@ -52,11 +58,17 @@ bool Publisher::AwaitPublished(PendingCommit* commit) {
   return commit->is_published;
 }
 
-bool Publisher::AwaitCommitted(wal::Lsn lsn, absl::Duration timeout) {
+bool Publisher::IsDecided(const PendingCommit& commit) const {
+  const storage::MutexLock lock(&mutex_);
+  return commit.is_published || is_failed_;
+}
+
+bool Publisher::AwaitCommitted(wal::Lsn lsn, const storage::WaitLimit& limit) {
+  const storage::CancellationWaker waker(limit, &mutex_, &advanced_);
   const storage::MutexLock lock(&mutex_);
   ++committed_waiters_;
-  while (position_.lsn < lsn && !is_failed_ && !is_log_failed_) {
-    if (advanced_.WaitFor(&mutex_, timeout)) break;
+  while (position_.lsn < lsn && !is_failed_ && !is_log_failed_ && limit.Check().ok()) {
+    storage::WaitWithin(limit, &advanced_, &mutex_);
   }
   --committed_waiters_;
   return position_.lsn >= lsn;

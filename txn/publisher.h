@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "storage/sync.h"
+#include "storage/wait_limit.h"
 #include "wal/entry_codec.h"
 #include "wal/lsn.h"
 
@@ -44,8 +45,12 @@ class Publisher {
   // Tells that the directory work of a durable entry is done, and waits until it is published. False: Fail() came
   // first; the entry is durable and not visible.
   bool AwaitPublished(PendingCommit* commit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until `lsn` is committed, Fail() was called or `timeout` passed. Returns whether it is committed.
-  bool AwaitCommitted(wal::Lsn lsn, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first half of it: never waits.
+  void MarkReady(PendingCommit* commit) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether AwaitPublished() would return at once.
+  bool IsDecided(const PendingCommit& commit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until `lsn` is committed, the log or the publisher failed, or the limit came. Returns whether it is committed.
+  bool AwaitCommitted(wal::Lsn lsn, const storage::WaitLimit& limit) ABSL_LOCKS_EXCLUDED(mutex_);
   // For readers of the log. Waits until `lsn` is committed, somebody calls WakeWaiters(), or `timeout` passed; not at all
   // when `stop` is set, which is set before WakeWaiters() is called. May wake for nothing: look again.
   enum class Wake : uint8_t { kChanged, kTimedOut, kFailed };

@@ -43,9 +43,9 @@ absl::StatusOr<bool> StoreCore::PurgeRepository(const RemovedRow& due, wal::Lsn 
     }
     after = rows.back().key;
   }
-  PendingCommit commit;
-  commit.snapshot_lsn = snapshot;
-  const CommitResult result = CommitOwn(manifest, &commit);
+  auto commit = std::make_unique<PendingCommit>();
+  commit->snapshot_lsn = snapshot;
+  const CommitResult result = CommitOwn(manifest, std::move(commit));
   if (result.committed()) return true;
   // Aborted: brought back meanwhile.
   if (result.outcome == CommitOutcome::kNotCommitted && absl::IsAborted(result.status)) return false;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "locks/derivation.h"
 #include "refs/ref_update.h"
+#include "storage/wait_limit.h"
 #include "txn/entry_effects.h"
 #include "txn/repository_state.h"
 #include "txn/staged_objects.h"
@@ -61,10 +61,17 @@ struct StagedChanges {
   std::shared_ptr<RunMemo> memo;
   wal::Lsn snapshot_lsn;
   Access access = Access::kReadWrite;
-  absl::Time deadline = absl::InfiniteFuture();
+  storage::WaitLimit limit;
   std::string request_id;
   bool is_attempt = false;  // of Run: the id stays live between attempts
   bool has_ended = false;   // by its owner
+  // Commits of keys for which others stand in line are put off: unless this is one whose turn it is.
+  bool has_turn = true;
+  // Filled by a commit that lost, or was put off: the keys to stand in line for.
+  std::vector<locks::LockKey> keys_to_line_up_for;
+  bool was_put_off = false;
+  // Set by a commit whose caller left before the outcome was known: the commit itself lets the id go.
+  bool is_detached = false;
   // Set for an entry that only fences its request id.
   bool fences_request = false;
 

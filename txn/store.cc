@@ -15,16 +15,17 @@ namespace {
 constexpr size_t kRequestIdBytesMax = 200;
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(10);
 constexpr absl::Duration kBackoffMax = absl::Milliseconds(320);
-// How long a retry waits for the entry that it lost against; the log decides long before.
-constexpr absl::Duration kConflictWaitMax = absl::Seconds(10);
+// How long a writer stands in line for a hot key before it tries without a turn.
+constexpr absl::Duration kLinePatience = absl::Seconds(2);
 
 absl::Status CheckOptions(const StoreOptions& options) {
   if (options.segment_bytes < 64 << 10 || options.segment_bytes > 1 << 30) {
     return absl::InvalidArgumentError("segment_bytes is out of range");
   }
   if (options.loose_refs_max < 0 || options.direct_pack_refs_min < 1 ||
-      options.admission_queue_max < 1 || options.consumer_bytes_max < 1 ||
-      options.idle_lease <= absl::ZeroDuration() ||
+      options.admission_queue_max < 0 || options.commits_in_flight_max < 1 ||
+      options.commits_in_flight_max >= static_cast<int>(Publisher::kInFlightMax) ||
+      options.consumer_bytes_max < 1 || options.idle_lease <= absl::ZeroDuration() ||
       options.old_versions_bytes_max < 0 || options.history_bytes_max < 0) {
     return absl::InvalidArgumentError("a bound of the store options is out of range");
   }
@@ -64,6 +65,10 @@ absl::StatusOr<std::unique_ptr<Transaction>> Store::Begin(const BeginOptions& op
   return core_->Begin(options, false);
 }
 
+storage::WaitLimit StoreCore::LimitOf(const BeginOptions& options) const {
+  return storage::WaitLimit{environment_.clock, options.deadline, options.cancellation};
+}
+
 absl::StatusOr<std::unique_ptr<Transaction>> StoreCore::Begin(const BeginOptions& options,
                                                              bool is_attempt) {
   if (options.request_id.size() > kRequestIdBytesMax) {
@@ -73,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Transaction>> StoreCore::Begin(const BeginOptions
   changes->core = this;
   changes->id = options.transaction_id.IsZero() ? NewTransactionId() : options.transaction_id;
   changes->access = options.access;
-  changes->deadline = options.deadline;
+  changes->limit = LimitOf(options);
   changes->request_id = options.request_id;
   changes->is_attempt = is_attempt;
   changes->life = std::make_unique<TransactionLife>(changes->id, is_attempt, clock()->Monotonic());
@@ -91,8 +96,8 @@ void StoreCore::End(StagedChanges* changes, bool outcome_unknown) {
   changes->has_ended = true;
   changes->write_snapshots.clear();
   if (!registry_->Close(changes->life.get())) return;  // it was ended from outside before
-  // The attempts of Run share one id, which Run itself lets go.
-  if (!changes->is_attempt) live_.Leave(changes->id, outcome_unknown);
+  // The attempts of Run share one id, which Run itself lets go; a detached commit lets go its own.
+  if (!changes->is_attempt && !changes->is_detached) live_.Leave(changes->id, outcome_unknown);
 }
 
 void StoreCore::LetGo(TransactionLife* life) {
@@ -101,45 +106,41 @@ void StoreCore::LetGo(TransactionLife* life) {
 
 CommitResult Store::Run(const RunOptions& options,
                         absl::FunctionRef<absl::Status(Transaction&)> body) {
-  BeginOptions begin = options.begin;
-  if (begin.transaction_id.IsZero()) begin.transaction_id = core_->NewTransactionId();
+  return core_->Run(options, body);
+}
+
+CommitResult StoreCore::Run(const RunOptions& options, absl::FunctionRef<absl::Status(Transaction&)> body) {
+  RunCall call;
+  call.begin = options.begin;
+  if (call.begin.transaction_id.IsZero()) call.begin.transaction_id = NewTransactionId();
+  call.limit = LimitOf(call.begin);
   CommitResult result;
-  result.transaction_id = begin.transaction_id;
-  result.status = core_->live()->Enter(begin.transaction_id, begin.request_id);
+  result.transaction_id = call.begin.transaction_id;
+  result.status = live_.Enter(call.begin.transaction_id, call.begin.request_id);
   if (!result.status.ok()) return result;
   const auto leave = absl::MakeCleanup([&] {
-    core_->live()->Leave(begin.transaction_id, result.outcome == CommitOutcome::kUnknown);
+    if (!call.is_detached) {
+      live_.Leave(call.begin.transaction_id, result.outcome == CommitOutcome::kUnknown);
+    }
   });
   absl::Duration backoff = kFirstBackoff;
-  absl::Status previous_conflict;
-  const auto memo = std::make_shared<RunMemo>();
-  for (int attempt = 1;; ++attempt, backoff = std::min(2 * backoff, kBackoffMax)) {
-    auto transaction = core_->Begin(begin, true);
-    result.status = transaction.status();
-    if (transaction.ok()) {
-      (*transaction)->changes_->previous_conflict = previous_conflict;
-      (*transaction)->changes_->memo = memo;
-      // What the body expects may not hold any more because the request was committed: that comes first.
-      auto recorded = core_->RecordedRequest(begin.request_id, (*transaction)->snapshot_lsn());
-      if (recorded.ok() && *recorded) {
-        result = **std::move(recorded);
-        result.attempts = attempt;
-        return result;
-      }
-      result.status = recorded.ok() ? body(**transaction) : recorded.status();
-    }
-    if (result.status.ok()) result = (*transaction)->Commit();
+  int retries_left = options.retries_max;
+  for (int attempt = 1;; ++attempt) {
+    result = PlayOnce(&call, body);
     result.attempts = attempt;
-    if (result.outcome != CommitOutcome::kNotCommitted || !absl::IsAborted(result.status) ||
-        attempt > options.retries_max || core_->clock()->Now() + backoff > begin.deadline) {
+    if (result.outcome != CommitOutcome::kNotCommitted || !absl::IsAborted(result.status)) return result;
+    // Standing in line costs no retry: it is done at most once between two conflicts.
+    if (!call.was_put_off) {
+      if (retries_left-- == 0 || clock()->Now() + backoff > call.begin.deadline) return result;
+      call.previous_conflict = result.status;
+      retries_.fetch_add(1, std::memory_order_relaxed);
+    }
+    AwaitRetry(&call, result, backoff);
+    if (!call.was_put_off) backoff = std::min(2 * backoff, kBackoffMax);
+    if (absl::Status over = call.limit.Check(); !over.ok()) {
+      result.status = std::move(over);
       return result;
     }
-    previous_conflict = result.status;
-    core_->retries().fetch_add(1, std::memory_order_relaxed);
-    if (const auto conflict = locks::ConflictDetailOf(result.status)) {
-      core_->publisher()->AwaitCommitted(conflict->conflicting_lsn, kConflictWaitMax);
-    }
-    core_->Pause(backoff);
   }
 }
 
@@ -147,12 +148,52 @@ absl::Status StoreCore::CheckNotClosed() const {
   return is_closed_.load() ? absl::UnavailableError("store is closed") : absl::OkStatus();
 }
 
-void StoreCore::Pause(absl::Duration backoff) {
+void StoreCore::AwaitRetry(RunCall* call, const CommitResult& lost, absl::Duration backoff) {
+  // One turn at a time: with the lines of all its keys entered at once nobody waits in a circle.
+  call->turn.GiveUp();
+  // What it lost against may be on its way to the disk still: a new snapshot would not have it [hard case B11].
+  if (const auto conflict = locks::ConflictDetailOf(lost.status)) {
+    publisher_->AwaitCommitted(conflict->conflicting_lsn, call->limit);
+  }
+  if (options_.intent_queue && !call->is_impatient && !call->hot_keys.empty()) {
+    call->turn = intents_.LineUp(call->hot_keys, call->limit, kLinePatience);
+    if (call->turn.is_held()) return;
+    call->is_impatient = true;
+  }
+  if (!call->was_put_off) Pause(backoff, call->limit);
+}
+
+CommitResult StoreCore::PlayOnce(RunCall* call, absl::FunctionRef<absl::Status(Transaction&)> body) {
+  CommitResult result;
+  result.transaction_id = call->begin.transaction_id;
+  call->was_put_off = false;
+  auto transaction = Begin(call->begin, true);
+  result.status = transaction.status();
+  if (!result.status.ok()) return result;
+  StagedChanges* const changes = (*transaction)->changes_.get();
+  changes->previous_conflict = call->previous_conflict;
+  changes->memo = call->memo;
+  changes->has_turn = !options_.intent_queue || call->is_impatient || call->turn.is_held();
+  // What the body expects may not hold any more because the request was committed: that comes first.
+  auto recorded = RecordedRequest(call->begin.request_id, changes->snapshot_lsn);
+  if (recorded.ok() && *recorded) return **std::move(recorded);
+  result.status = recorded.ok() ? body(**transaction) : recorded.status();
+  if (!result.status.ok()) return result;
+  result = (*transaction)->Commit();
+  call->is_detached = changes->is_detached;
+  call->was_put_off = changes->was_put_off;
+  call->hot_keys.insert(call->hot_keys.end(), changes->keys_to_line_up_for.begin(),
+                        changes->keys_to_line_up_for.end());
+  return result;
+}
+
+void StoreCore::Pause(absl::Duration backoff, const storage::WaitLimit& limit) {
   // Half fixed, half drawn, so that those who lost together do not come back together.
   const double drawn = static_cast<double>(storage::NextUint64(*environment_.random) >> 11) * 0x1p-53;
   const absl::Duration until = environment_.clock->Monotonic() + backoff * (0.5 + drawn);
+  const storage::CancellationWaker waker(limit, &pause_mutex_, &pause_over_);
   const storage::MutexLock lock(&pause_mutex_);
-  while (!is_closed_.load() && environment_.clock->Monotonic() < until) {
+  while (!is_closed_.load() && !limit.cancellation.stop_requested() && environment_.clock->Monotonic() < until) {
     if (pause_over_.WaitFor(&pause_mutex_, until - environment_.clock->Monotonic())) break;
   }
 }

@@ -34,6 +34,7 @@
 #include "storage/clock.h"
 #include "storage/file_system.h"
 #include "storage/random.h"
+#include "storage/wait_limit.h"
 #include "txn/consumers.h"
 #include "txn/adoption.h"
 #include "txn/object_staging.h"
@@ -61,8 +62,14 @@ struct StoreOptions {
   int loose_refs_max = 16;
   // A transaction with more ref changes than this in a repository writes them straight to packed-refs.
   int direct_pack_refs_min = 64;
-  // Commits that may wait for one partition; beyond it kResourceExhausted.
+  // Commits between admission and their answers; who comes later waits in the queues of his partitions, in the order of
+  // coming, and partitions take turns. [1, 65535].
+  int commits_in_flight_max = 4096;
+  // Commits that may wait so for one partition; beyond it kResourceExhausted at once. 0: nobody waits.
   int admission_queue_max = 4096;
+  // Writers of a key on which one of them has lost line up in Run (locks/intent_queue.h) instead of racing. Off, results
+  // are the same; hot keys burn more retries, and may run out of them.
+  bool intent_queue = true;
   // Bytes of unmaterialized versions: past the first bound batches run back to back, past the second commits are
   // refused with kResourceExhausted.
   int64_t overlay_bytes_high = 256 << 20;
@@ -100,8 +107,12 @@ struct BeginOptions {
   // Opened at begin; kNotFound when one is absent.
   std::vector<RepositoryPath> repositories;
   Access access = Access::kReadWrite;
-  // A commit that is not admitted by then is kDeadlineExceeded, not committed.
+  // A commit that is not admitted by then is kDeadlineExceeded, not committed. One that is admitted goes on whatever
+  // happens; its caller may get kDeadlineExceeded with outcome *unknown*, and OutcomeOf() tells (pending, then what it
+  // became). A committer that just writes the log for others and itself answers when that is done.
   absl::Time deadline = absl::InfiniteFuture();
+  // The same with kCancelled, from the moment in which its source is told to stop.
+  storage::CancellationToken cancellation;
   // At most 200 bytes. A second commit with it finds the first and returns its outcome.
   std::string request_id;
   // From Store::NewTransactionId; zero: drawn at begin. An id whose outcome is known is refused.
@@ -128,6 +139,10 @@ struct StoreMetrics {
   int64_t snapshots_made = 0;
   int64_t snapshots_shared = 0;
   int64_t snapshots_live = 0;
+  int64_t writers_in_line = 0;    // for hot keys
+  int64_t commits_waiting = 0;    // in admission queues
+  int64_t commits_in_flight = 0;  // admitted, without an outcome yet
+  int64_t commits_detached = 0;   // of them, under way without their callers
   int64_t open_transactions = 0;
   int64_t transactions_ended_idle = 0;
   int64_t transactions_ended_too_old = 0;
@@ -168,7 +183,8 @@ class Store {
 
   // Runs `body` in a transaction and commits, replaying the body against a fresh snapshot on kAborted: retries_max
   // times, after 10, 20, 40 ms with jitter, each when the conflicting entry is committed or failed. A body that returns
-  // an error ends the call: not committed, with that status. The transaction id is the same in every attempt.
+  // an error ends the call: not committed, with that status. The transaction id is the same in every attempt. Deadline
+  // and cancellation of `options.begin` hold for the whole call, its pauses included.
   CommitResult Run(const RunOptions& options, absl::FunctionRef<absl::Status(Transaction&)> body);
 
   // Asks for the outcome of a transaction or request. kPending while it lives. kNotCommitted only after the id was

@@ -28,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "locks/intent_queue.h"
 #include "storage/metadata_store.h"
 #include "txn/committer.h"
 #include "txn/consumer_table.h"
@@ -85,6 +86,9 @@ class StoreCore {
   absl::Status Unadopt(const RepositoryId& id, absl::string_view target);
   absl::StatusOr<ReconcileReport> Reconcile(const ReconcileOptions& options) ABSL_LOCKS_EXCLUDED(reconcile_mutex_);
 
+  // Run (txn/store.cc).
+  CommitResult Run(const RunOptions& options, absl::FunctionRef<absl::Status(Transaction&)> body);
+
   // Outcomes (txn/outcomes.cc).
   CommitResult OutcomeOf(const TransactionId& id);
   CommitResult OutcomeOfRequest(absl::string_view request_id, absl::Time issued_at);
@@ -134,13 +138,31 @@ class StoreCore {
   int lock_descriptor() const { return lock_descriptor_.load(); }
   // kUnavailable once Close() was called.
   absl::Status CheckNotClosed() const;
-  std::atomic<int64_t>& retries() { return retries_; }
-  // Waits before a retry, about as long as `backoff`; closing ends it.
-  void Pause(absl::Duration backoff) ABSL_LOCKS_EXCLUDED(pause_mutex_);
 
  private:
   StoreCore(const Environment& environment, std::unique_ptr<storage::FileSystem> owned,
             const StoreOptions& options);
+
+  // What lives as long as a call of Run.
+  struct RunCall {
+    BeginOptions begin;
+    storage::WaitLimit limit;
+    std::shared_ptr<RunMemo> memo = std::make_shared<RunMemo>();
+    absl::Status previous_conflict;
+    bool is_detached = false;
+    // Keys that the body wrote and that were contended, and the turn for them.
+    std::vector<locks::LockKey> hot_keys;
+    locks::IntentQueue::Turn turn;
+    bool was_put_off = false;
+    bool is_impatient = false;  // waited long enough: stands in no line any more
+  };
+  // Before a body is played again: waits for what it lost against, and for its turn or a moment.
+  void AwaitRetry(RunCall* call, const CommitResult& lost, absl::Duration backoff);
+  // One transaction: the body, then the commit.
+  CommitResult PlayOnce(RunCall* call, absl::FunctionRef<absl::Status(Transaction&)> body);
+  // Waits before a retry, about as long as `backoff`; closing or cancelling ends it.
+  void Pause(absl::Duration backoff, const storage::WaitLimit& limit) ABSL_LOCKS_EXCLUDED(pause_mutex_);
+  storage::WaitLimit LimitOf(const BeginOptions& options) const;
 
   // Opening (txn/store_open.cc).
   absl::Status LockRoot();
@@ -168,7 +190,7 @@ class StoreCore {
   // Transactions of the store's own, which no client waits for. The first makes a manifest without operations; the second
   // prepares and commits one, whose file contents are all inline, with the rest of `commit` filled in by the caller.
   wal::Manifest NewOwnManifest();
-  CommitResult CommitOwn(const wal::Manifest& manifest, PendingCommit* commit);
+  CommitResult CommitOwn(const wal::Manifest& manifest, std::unique_ptr<PendingCommit> commit);
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
   absl::Status DoDirectoryWork(const PendingCommit& commit);
@@ -198,6 +220,7 @@ class StoreCore {
   absl::StatusOr<wal::Lsn> PackCrowdedRepositories();
   // Drops old versions and history; ends who keeps too much or lies idle too long (txn/limits.cc).
   void TrimToOldestReader();
+  void SlowAdmission(int64_t overlay_bytes);
   void EndIdleTransactions();
   void EndOldestTransactionsBeyondBounds();
   bool SnapshotsKeepTooMuch() const;
@@ -241,6 +264,7 @@ class StoreCore {
   std::unique_ptr<ConsumerTable> consumers_;
   PayloadRetention payload_retention_;
   LiveTransactions live_;
+  locks::IntentQueue intents_;
 
   std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
   std::atomic<int64_t> history_bytes_{0}, ended_idle_{0}, ended_too_old_{0};

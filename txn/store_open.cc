@@ -210,9 +210,10 @@ absl::Status StoreCore::OpenLog() {
   queue.space_observer = [this] { WakeBackground(); };
   queue_ = std::make_unique<wal::LogQueue>(replicator_.get(), tail, std::move(queue));
   Committer::Options committer;
-  committer.admission_queue_max = options_.admission_queue_max;
+  committer.admission.queue_max = options_.admission_queue_max;
+  committer.admission.in_flight_max = options_.commits_in_flight_max;
   committer_ = std::make_unique<Committer>(
-      environment_.clock, queue_.get(), publisher_.get(), registry_.get(),
+      queue_.get(), publisher_.get(), registry_.get(),
       [this](const PendingCommit& commit) { return DoDirectoryWork(commit); },
       [this] { return replicator_->PrepareSpace(); }, committer);
   snapshots_ = std::make_unique<SnapshotMaker>(fs_, materializer_.get(), publisher_.get(),

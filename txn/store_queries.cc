@@ -112,6 +112,10 @@ StoreMetrics StoreCore::Metrics() const {
   metrics.snapshots_made = snapshots_->made();
   metrics.snapshots_shared = snapshots_->shared();
   metrics.snapshots_live = snapshots_->live();
+  metrics.writers_in_line = intents_.size();
+  metrics.commits_waiting = committer_->admission()->waiting();
+  metrics.commits_in_flight = committer_->admission()->in_flight();
+  metrics.commits_detached = committer_->detached();
   metrics.open_transactions = static_cast<int64_t>(live_.count());
   metrics.transactions_ended_idle = ended_idle_.load(std::memory_order_relaxed);
   metrics.transactions_ended_too_old = ended_too_old_.load(std::memory_order_relaxed);

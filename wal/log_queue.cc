@@ -45,20 +45,38 @@ absl::StatusOr<Lsn> LogQueue::Reserve(PreparedEntry* entry, std::string* dropped
 }
 
 AppendOutcome LogQueue::AwaitDurable(Ticket* ticket, absl::Status* status) {
+  return *AwaitDurable(ticket, storage::WaitLimit(), status);
+}
+
+std::optional<AppendOutcome> LogQueue::AwaitDurable(Ticket* ticket, const storage::WaitLimit& limit,
+                                                    absl::Status* status) {
+  const storage::CancellationWaker waker(limit, &mutex_, &ticket->wake_);
   MutexLock lock(&mutex_);
   REPOTXN_DCHECK(ticket->state_ != Ticket::State::kIdle);
+  ticket->is_left_ = false;
   while (ticket->state_ != Ticket::State::kDone) {
-    if (leader_active_) {
-      ticket->wake_.Wait(&mutex_);
+    // Leading comes before leaving: whoever was chosen to lead must not go unnoticed.
+    if (!leader_active_) {
+      leader_active_ = true;
+      LeadGroup();
+      StepDown();
       continue;
     }
-    leader_active_ = true;
-    LeadGroup();
-    StepDown();
+    if (absl::Status over = limit.Check(); !over.ok()) {
+      ticket->is_left_ = true;
+      *status = std::move(over);
+      return std::nullopt;
+    }
+    storage::WaitWithin(limit, &ticket->wake_, &mutex_);
   }
   ticket->state_ = Ticket::State::kIdle;
   *status = std::move(ticket->status_);
   return ticket->outcome_;
+}
+
+bool LogQueue::IsDecided(const Ticket& ticket) const {
+  MutexLock lock(&mutex_);
+  return ticket.state_ == Ticket::State::kDone;
 }
 
 LogQueue::Group LogQueue::TakeGroup() {
@@ -159,9 +177,11 @@ void LogQueue::FailQueued(const absl::Status& why) {
 
 void LogQueue::StepDown() {
   leader_active_ = false;
-  // The owner of the oldest queued entry leads next; if it has not come to wait yet, it will lead
-  // when it comes.
-  if (head_ != nullptr) head_->wake_.Signal();
+  // The owner of the oldest queued entry leads next, except who has left; if it has not come to wait
+  // yet, it will lead when it comes.
+  Ticket* next = head_;
+  while (next != nullptr && next->is_left_) next = next->next_;
+  if (next != nullptr) next->wake_.Signal();
   leader_gone_.SignalAll();
 }
 

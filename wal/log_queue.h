@@ -32,6 +32,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/sync.h"
+#include "storage/wait_limit.h"
 #include "wal/entry_codec.h"
 #include "wal/lsn.h"
 #include "wal/replicator.h"
@@ -85,6 +87,7 @@ class LogQueue {
     AppendOutcome outcome_ = AppendOutcome::kUnknown;
     absl::Status status_;
     Ticket* next_ = nullptr;
+    bool is_left_ = false;  // nobody waits for it any more, or again
     storage::CondVar wake_;
   };
 
@@ -104,6 +107,13 @@ class LogQueue {
   // Waits until the outcome of a reserved ticket is known, leading a group when nobody does.
   // Exactly once a ticket. `status` says why when the outcome is not kCommitted.
   AppendOutcome AwaitDurable(Ticket* ticket, absl::Status* status);
+
+  // The same for a caller that does not wait for ever. Nothing: the limit came first, `status` says how. The entry goes
+  // on; its ticket is kept until somebody has called AwaitDurable() for it again. Who leads a group stays until it is
+  // written, and gets the outcome.
+  std::optional<AppendOutcome> AwaitDurable(Ticket* ticket, const storage::WaitLimit& limit, absl::Status* status);
+  // Whether AwaitDurable() would return at once.
+  bool IsDecided(const Ticket& ticket) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes the newest durable entry provable by a group without entries, so that later damage to it
   // is told from a torn tail. For idle and closing logs. Queued entries go first; does nothing when

@@ -373,7 +373,8 @@ TEST_F(MaterializerTest, RefusesCommitsBeyondTheOverlayBoundUntilTheDiskHasCaugh
 
 // B9: while one commit waits for its sync, the next finds the queue of the partition full, and is told at once.
 TEST_F(MaterializerTest, RefusesCommitsBeyondTheAdmissionBoundAndTakesThemAfterwards) {
-  options_.admission_queue_max = 1;
+  options_.commits_in_flight_max = 1;
+  options_.admission_queue_max = 0;
   ASSERT_THAT(Reopen(), IsOk());
   std::optional<CommitResult> beyond;
   world_.fs().SetMutationHook([&](int64_t, absl::string_view op, const storage::StorePath& path) {

@@ -56,7 +56,11 @@ TEST_F(PublisherTest, PublishesWhatIsDurableAndNothingElse) {
   EXPECT_EQ(published_, (std::vector<uint64_t>{1}));
   EXPECT_EQ(publisher_->committed_lsn(), wal::Lsn(1));
   EXPECT_TRUE(publisher_->AwaitPublished(first.get()));
-  EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(2), absl::Milliseconds(1)));
+  storage::CancellationSource source;
+  source.request_stop();
+  storage::WaitLimit cancelled;
+  cancelled.cancellation = source.get_token();
+  EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(2), cancelled));
   publisher_->OnDurable(wal::Lsn(2));
   EXPECT_TRUE(publisher_->AwaitPublished(second.get()));
   EXPECT_EQ(publisher_->committed_position().chain, second->ticket.position().chain);
@@ -80,7 +84,7 @@ TEST_F(PublisherTest, PublishesNothingAfterAFailureAndWakesWhoeverWaits) {
   const auto first = Reserve(true), second = Reserve(false);
   publisher_->OnDurable(wal::Lsn(2));
   std::thread waiter([&] { EXPECT_FALSE(publisher_->AwaitPublished(second.get())); });
-  std::thread other([&] { EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(2), absl::InfiniteDuration())); });
+  std::thread other([&] { EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(2), {})); });
 
   publisher_->Fail();
 
@@ -93,7 +97,7 @@ TEST_F(PublisherTest, PublishesNothingAfterAFailureAndWakesWhoeverWaits) {
 
 // B11
 TEST_F(PublisherTest, LetsGoWhoeverWaitsForAnLsnThatTheLogWillNotGive) {
-  std::thread waiter([&] { EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(1), absl::InfiniteDuration())); });
+  std::thread waiter([&] { EXPECT_FALSE(publisher_->AwaitCommitted(wal::Lsn(1), {})); });
 
   publisher_->NoteLogFailed();
 

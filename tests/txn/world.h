@@ -6,6 +6,7 @@
 #ifndef REPOTXN_TESTS_TXN_WORLD_H_
 #define REPOTXN_TESTS_TXN_WORLD_H_
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -75,6 +76,9 @@ class World {
     options.segment_bytes = 256 << 10;
     options.background_thread = false;
     options.lock_wait = absl::ZeroDuration();
+    // The suites run both ways: results must not depend on it (tests/CMakeLists.txt).
+    const char* const intents = std::getenv("REPOTXN_TEST_INTENT_QUEUE");
+    if (intents != nullptr) options.intent_queue = absl::string_view(intents) != "off";
     return options;
   }
 
