@@ -1,6 +1,8 @@
 #include "cli/admin_command.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,6 +87,10 @@ void WriteLine(const Json& item, const std::vector<std::string>& columns, std::o
 }
 
 void WriteText(const AdminVerb& verb, const Json& body, std::ostream& out) {
+  if (!verb.shown.empty()) {
+    out << BytesOf(body, verb.shown);
+    return;
+  }
   if (!verb.list.empty()) {
     for (const Json& item : body[verb.list]) WriteLine(item, verb.columns, out);
     return;
@@ -123,6 +129,18 @@ void Complain(const Json& body, std::ostream& err) {
   err << "\n";
 }
 
+// Replaces --content-of by what is in the file.
+absl::Status ReadContent(AdminArguments& arguments) {
+  const auto option = arguments.options.find(std::string(kContentOf));
+  if (option == arguments.options.end()) return absl::OkStatus();
+  std::ifstream file(option->second, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) return absl::InvalidArgumentError(absl::StrCat("cannot read ", option->second));
+  arguments.options.erase(option);
+  arguments.operands.push_back(std::move(content));
+  return absl::OkStatus();
+}
+
 ExitCode CodeOf(const Reply& reply) {
   const bool is_refusal = reply.body.contains("error") || !reply.ok();
   if (!is_refusal) return ExitCode::kOk;
@@ -147,8 +165,8 @@ Outcome Show(const CommandLine& command, const absl::StatusOr<Reply>& reply, std
 
 }  // namespace
 
-Outcome RunAdminVerb(const CommandLine& command, const std::string& root, std::ostream& out,
-                     std::ostream& err) {
+Outcome RunAdminVerb(CommandLine command, const std::string& root, std::ostream& out, std::ostream& err) {
+  if (absl::Status read = ReadContent(command.arguments); !read.ok()) return {ExitCode::kUsage, read};
   if (!command.server.empty()) {
     const auto backend = ConnectToServer(command.server, command.token_file);
     if (!backend.ok()) return {ExitCode::kUsage, backend.status()};

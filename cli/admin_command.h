@@ -15,9 +15,9 @@
 
 namespace repotxn::cli {
 
-// `root` is the absolute path of command.store. A status that is not OK is still to be told.
-Outcome RunAdminVerb(const CommandLine& command, const std::string& root, std::ostream& out,
-                     std::ostream& err);
+// `root` is the absolute path of command.store. Reads the file that --content-of names, relative to the working
+// directory. A status that is not OK is still to be told.
+Outcome RunAdminVerb(CommandLine command, const std::string& root, std::ostream& out, std::ostream& err);
 
 }  // namespace repotxn::cli
 

@@ -132,6 +132,29 @@ CallOr HeadSet(const Arguments& a) {
   call.body = ValueBody(absl::StartsWith(value, "refs/") ? "ref: " + value : value, a);
   return call;
 }
+
+// Address of a file of a repository.
+Call FileCall(const std::string& method, const Arguments& a) {
+  return Of(method, Repository(a, absl::StrCat("files/", a.Operand(1))), a);
+}
+CallOr FileList(const Arguments& a) {
+  Call call = Of("GET", Repository(a, "files"), a);
+  if (a.operands.size() > 1) call.query["below"] = a.Operand(1);
+  return call;
+}
+CallOr FileGet(const Arguments& a) { return FileCall("GET", a); }
+CallOr FilePut(const Arguments& a) {
+  if ((a.operands.size() > 2) == (a.options.count(std::string(kContentOf)) > 0)) {
+    return absl::InvalidArgumentError("file put takes the content, or --content-of and the name of a file that has it");
+  }
+  Call call = FileCall("PUT", a);
+  Json body = BytesField("content", a.Operand(2));
+  if (a.options.count("mode") > 0) body["mode"] = a.Option("mode");
+  call.body = Body(body);
+  return call;
+}
+CallOr FileDelete(const Arguments& a) { return FileCall("DELETE", a); }
+
 CallOr GroupList(const Arguments& a) {
   return Of("GET", a.operands.empty() ? "groups" : "groups/" + a.Operand(0), a);
 }
@@ -229,6 +252,10 @@ const std::vector<AdminVerb>& AdminVerbs() {
       {{"refs", "delete"}, {"PATH", "NAME"}, 2, {"old", id}, RefsDelete, "", {}, ""},
       {{"head", "get"}, {"PATH"}, 1, {}, HeadGet, "", {}, ""},
       {{"head", "set"}, {"PATH", "TARGET"}, 2, {"old", id}, HeadSet, "", {}, ""},
+      {{"file", "list"}, {"PATH", "DIRECTORY"}, 1, {}, FileList, "entries", {"name"}, ""},
+      {{"file", "get"}, {"PATH", "FILE"}, 2, {}, FileGet, "", {}, "", "content"},
+      {{"file", "put"}, {"PATH", "FILE", "CONTENT"}, 2, {std::string(kContentOf), "mode", id}, FilePut, "", {}, ""},
+      {{"file", "delete"}, {"PATH", "FILE"}, 2, {id}, FileDelete, "", {}, ""},
       {{"group", "list"}, {"GROUP"}, 0, {}, GroupList, "entries", {"kind", "name"}, ""},
       {{"group", "remove"}, {"GROUP"}, 1, {id}, GroupRemove, "", {}, ""},
       {{"key", "get"}, {"KEY"}, 1, {"partition", "repository"}, KeyGet, "", {}, ""},

@@ -18,6 +18,9 @@
 
 namespace repotxn::cli {
 
+// Names a local file whose content stands for the last operand; whoever runs the verb reads it.
+inline constexpr absl::string_view kContentOf = "content-of";
+
 // Operands and options of a verb as they were typed, and judged.
 struct AdminArguments {
   std::vector<std::string> operands;
@@ -40,6 +43,8 @@ struct AdminVerb {
   std::vector<std::string> columns;
   // Parameter that asks for the next page; empty when there are no pages.
   std::string page;
+  // Field of the answer that people are shown, as its bytes and alone; empty for every field.
+  std::string shown = {};
 };
 
 const std::vector<AdminVerb>& AdminVerbs();

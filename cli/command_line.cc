@@ -294,6 +294,11 @@ on both
                              a value is an object id, 'ref: NAME', or 'absent'
   head get PATH
   head set PATH NAME [--old VALUE]
+  file list PATH [DIRECTORY] config, hooks, description and whatever else is no ref and no object
+  file get PATH FILE         its content, byte for byte
+  file put PATH FILE CONTENT [--mode 0755]
+  file put PATH FILE --content-of LOCAL-FILE [--mode 0755]
+  file delete PATH FILE
   group list [GROUP]
   group remove GROUP         an empty one
   key get KEY                key space of the store, of --partition N or of --repository PATH

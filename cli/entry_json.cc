@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "txn/catalogue.h"
 
 namespace repotxn::cli {
 namespace {
@@ -46,6 +47,16 @@ Json OfLink(const char* name, const Operation& operation) {
           {"member", operation.member.ToHex()},
           {"pool", operation.pool.ToHex()},
           {"alternates", Ids(operation.alternates)}};
+}
+
+// An operation of one key, as its owner knows it.
+template <typename Operation>
+Json OfKey(const char* name, const Operation& operation) {
+  Json json = {{"operation", name}, {"partition", absl::StrCat(operation.partition)}};
+  const auto owned = txn::SplitLoggedKey(operation.key);
+  if (owned && owned->repository) json["repository"] = owned->repository->ToHex();
+  SetBytes(json, "key", owned ? owned->key : operation.key);
+  return json;
 }
 
 // One overload a kind; a new kind does not compile without its own.
@@ -110,16 +121,11 @@ struct DescribeOperation {
     return OfLink("unlink_alternate", link);
   }
   Json operator()(const wal::PutKey& put) const {
-    Json json = {{"operation", "put_key"}, {"partition", absl::StrCat(put.partition)}};
-    SetBytes(json, "key", put.key);
+    Json json = OfKey("put_key", put);
     json["bytes"] = put.value.size();
     return json;
   }
-  Json operator()(const wal::DeleteKey& remove) const {
-    Json json = {{"operation", "delete_key"}, {"partition", absl::StrCat(remove.partition)}};
-    SetBytes(json, "key", remove.key);
-    return json;
-  }
+  Json operator()(const wal::DeleteKey& remove) const { return OfKey("delete_key", remove); }
 };
 
 std::string ValueText(const wal::LoggedRefValue& value) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "storage/status_macros.h"
 
 namespace repotxn::txn {
@@ -47,6 +48,13 @@ std::string RemovedKey(int64_t removed_at_ns, const RepositoryId& id) {
   return absl::StrCat("d/", BigEndian(static_cast<uint64_t>(removed_at_ns)), id.bytes());
 }
 std::string KeyPrefixOfRepository(const RepositoryId& id) { return absl::StrCat("r", id.bytes()); }
+std::optional<OwnedKey> SplitLoggedKey(absl::string_view logged) {
+  if (absl::ConsumePrefix(&logged, kKeyPrefixOfPartition)) return OwnedKey{std::nullopt, std::string(logged)};
+  if (!absl::ConsumePrefix(&logged, "r")) return std::nullopt;
+  const auto id = RepositoryId::FromBytes(logged.substr(0, RepositoryId::kBytes));
+  if (!id.ok()) return std::nullopt;
+  return OwnedKey{*id, std::string(logged.substr(RepositoryId::kBytes))};
+}
 std::string KeyOfKeySpace(wal::PartitionId partition, absl::string_view key) {
   return absl::StrCat("k/", BigEndian(partition), key);
 }

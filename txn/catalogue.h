@@ -71,8 +71,16 @@ std::string AlternatesKey(const RepositoryId& id);
 std::string LinkKey(const RepositoryId& pool, const RepositoryId& member);
 std::string LinksToPoolPrefix(const RepositoryId& pool);
 std::string RemovedKey(int64_t removed_at_ns, const RepositoryId& id);
-// Of the key space; `key` may be empty: the first of the partition.
+// Of the key space, of a repository's and of a partition's own keys. In KeyOfKeySpace `key` has the prefix, and may be
+// empty: the first of the partition.
 std::string KeyPrefixOfRepository(const RepositoryId& id);
+inline constexpr absl::string_view kKeyPrefixOfPartition = "p";
+// A key as the log has it, with its prefix, taken apart. Nothing when it has none of the prefixes.
+struct OwnedKey {
+  std::optional<RepositoryId> repository;
+  std::string key;
+};
+std::optional<OwnedKey> SplitLoggedKey(absl::string_view logged);
 std::string KeyOfKeySpace(wal::PartitionId partition, absl::string_view key);
 
 std::string Encode(const RepositoryRow& row);

@@ -28,7 +28,7 @@ struct Place {
 };
 
 absl::StatusOr<Place> PlaceOf(const KeySpace& space, StagedChanges* changes) {
-  if (!space.repository) return Place{space.partition, "p"};
+  if (!space.repository) return Place{space.partition, std::string(kKeyPrefixOfPartition)};
   REPOTXN_ASSIGN_OR_RETURN(const StagedRepository* repository, Touch(changes, *space.repository));
   // The repository's root: its keys go with it.
   changes->reads.files.push_back({*space.repository, ""});

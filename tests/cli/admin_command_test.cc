@@ -182,6 +182,31 @@ TEST_P(AdminCommandTest, KeysLiveInTheirSpaces) {
   }
 }
 
+TEST_P(AdminCommandTest, FilesArePutFromAnArgumentOrAFileAndComeBackByteForByte) {
+  RunJson({"repo", "create", "demo"});
+  const std::string hook = std::string("#!/bin/sh\nexit 0\n\xff\0", 20);
+  const std::string local = directory_.path() + "/hook";
+  std::ofstream(local, std::ios::binary) << hook;
+  RunJson({"file", "put", "demo", "hooks/update", "--content-of", local, "--mode", "0755"});
+  RunJson({"file", "put", "demo", "description", "what it is\n"});
+  EXPECT_EQ(Run({"file", "get", "demo", "hooks/update"}).out, hook);
+  EXPECT_EQ(RunJson({"file", "get", "demo", "hooks/update"})["mode"], "0755");
+  EXPECT_EQ(RunJson({"file", "get", "demo", "description"}),
+            (json{{"path", "description"}, {"mode", "0644"}, {"content", "what it is\n"}}));
+  EXPECT_EQ(Run({"file", "list", "demo", "hooks"}).out, "update\n");
+  EXPECT_THAT(Run({"file", "list", "demo"}).out, HasSubstr("description\n"));
+  ExpectRefused({{{"file", "get", "demo", "absent"}, "not_found"},
+                 {{"file", "put", "demo", "../x", "y"}, "invalid_argument"},
+                 {{"file", "put", "demo", "refs/heads/x", "y"}, "invalid_argument"},
+                 {{"file", "put", "demo", "x", "y", "--mode", "9"}, "invalid_argument"},
+                 {{"file", "delete", "demo", "absent"}, "not_found"}});
+  EXPECT_EQ(Run({"file", "put", "demo", "x"}).code, ExitCode::kUsage);
+  EXPECT_EQ(Run({"file", "put", "demo", "x", "y", "--content-of", local}).code, ExitCode::kUsage);
+  EXPECT_EQ(Run({"file", "put", "demo", "x", "--content-of", directory_.path() + "/absent"}).code, ExitCode::kUsage);
+  RunJson({"file", "delete", "demo", "hooks/update"});
+  EXPECT_EQ(Run({"file", "get", "demo", "hooks/update"}).code, ExitCode::kRefused);
+}
+
 TEST_P(AdminCommandTest, ACommandWithOneRequestIdIsDoneOnceAndItsOutcomeIsTold) {
   const json made = RunJson({"repo", "create", "demo", "--request-id", "r-1"});
   EXPECT_EQ(RunJson({"repo", "create", "demo", "--request-id", "r-1"}), made);
@@ -240,13 +265,15 @@ TEST_P(LogCommandTest, ShowsWhatACrashedStoreRetains) {
   RunJson({"repo", "create", "demo", "--request-id", "r-1"});
   RunJson({"refs", "set", "demo", "refs/heads/alias", "ref: refs/heads/main"});
   RunJson({"key", "put", "k", "value"});
+  RunJson({"key", "put", "k", "value", "--repository", "demo"});
+  const std::string id = Id("demo");
   std::filesystem::copy(options.store, directory_.path() + "/copy",
                         std::filesystem::copy_options::recursive |
                             std::filesystem::copy_options::copy_symlinks);
   place_ = {"--store", directory_.path() + "/copy"};
 
   const json entries = RunJson({"log", "list"})["entries"];
-  ASSERT_EQ(entries.size(), 3u);
+  ASSERT_EQ(entries.size(), 4u);
   EXPECT_EQ(entries[0]["lsn"], 1);
   EXPECT_THAT(entries[0]["summary"].get<std::string>(), HasSubstr("create_repository 1"));
   EXPECT_EQ(RunJson({"log", "list", "--from", "2", "--limit", "1"})["entries"], json::array({entries[1]}));
@@ -256,7 +283,11 @@ TEST_P(LogCommandTest, ShowsWhatACrashedStoreRetains) {
   EXPECT_EQ(shown["note"]["ref_changes"][0]["new"], "ref: refs/heads/main");
   const json put = RunJson({"log", "show", "3"})["operations"][0];
   EXPECT_EQ(put["operation"], "put_key");
+  EXPECT_EQ(put["key"], "k");
   EXPECT_EQ(put["bytes"], 5);
+  const json of_repository = RunJson({"log", "show", "4"})["operations"][0];
+  EXPECT_EQ(of_repository["key"], "k");
+  EXPECT_EQ(of_repository["repository"], id);
   EXPECT_EQ(RunJson({"log", "show", "1"})["request_id"], "r-1");
   EXPECT_EQ(RunJson({"log", "show", "9"}, ExitCode::kRefused)["error"]["code"], "not_found");
 
