@@ -135,6 +135,8 @@ void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out) {
       {"applied_lsn", "gauge", "Newest LSN durable outside the log.", number(metrics.applied_lsn)},
       {"oldest_snapshot_lsn", "gauge", "Oldest snapshot LSN in use.",
        number(metrics.oldest_snapshot_lsn)},
+      {"repositories_set_aside", "gauge", "Repositories whose directories cannot be written.",
+       static_cast<double>(metrics.repositories_set_aside)},
       {"poisoned", "gauge", "1 when the store takes no more writes.",
        metrics.poisoned ? 1.0 : 0.0},
   };

@@ -9,6 +9,7 @@
 #include "storage/log.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
+#include "txn/set_aside.h"
 #include "txn/store_core.h"
 
 namespace repotxn::txn {
@@ -73,8 +74,7 @@ absl::Status StoreCore::RunBackgroundWork() {
     REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
   }
   idle_since_ = committed;
-  REPOTXN_ASSIGN_OR_RETURN(const wal::Lsn target, PackCrowdedRepositories());
-  REPOTXN_RETURN_IF_ERROR(MaterializeTo(target));
+  REPOTXN_RETURN_IF_ERROR(MaterializeTo(PackCrowdedRepositories()).status());
   snapshots_->DropUnused(kIdleRoundsMax);
   EndIdleTransactions();
   TrimToOldestReader();
@@ -86,28 +86,59 @@ absl::Status StoreCore::RunBackgroundWork() {
   return ReconcileWhenDue();
 }
 
-absl::Status StoreCore::Materialize() { return MaterializeTo(publisher_->committed_lsn()); }
+absl::Status StoreCore::Materialize() {
+  REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(publisher_->committed_lsn()));
+  return behind.empty() ? absl::OkStatus() : behind.front()->fault();
+}
 
-absl::Status StoreCore::MaterializeTo(wal::Lsn target) {
-  absl::Status written = materializer_->MaterializeAll(target);
+absl::StatusOr<StoreCore::Behind> StoreCore::MaterializeTo(wal::Lsn target) {
+  const Materializer::Round round = materializer_->MaterializeAll(target);
   // I3: nothing is retried into success, whoever asked for the batch whose sync failed.
   if (materializer_->has_failed_sync() && queue_->poison().ok()) {
     committer_->Poison(absl::UnavailableError("sync of a materialized file failed"));
   }
-  if (!written.ok()) return written;
+  REPOTXN_RETURN_IF_ERROR(round.status);
+  Behind behind;
+  for (const auto& [repository, fault] : round.behind) {
+    if (repository->SetAside(fault)) {
+      storage::LogError(absl::StrCat("repository ", repository->id().ToHex(), " is set aside: ", fault.message()));
+    }
+    behind.push_back(repository);
+  }
   uint64_t shown = materialized_lsn_.load();
   while (shown < target.value() && !materialized_lsn_.compare_exchange_weak(shown, target.value())) {
   }
-  return absl::OkStatus();
+  return behind;
 }
 
-absl::StatusOr<wal::Lsn> StoreCore::PackCrowdedRepositories() {
+storage::MetadataBatch StoreCore::SetAsideRows(const Behind& behind, wal::Lsn applied, std::set<RepositoryId>* now) {
+  storage::MetadataBatch rows;
+  if (REPOTXN_PLANT("txn.pass_without_setting_aside")) return rows;
+  for (const std::shared_ptr<RepositoryState>& repository : behind) {
+    const RepositoryState::Changes changes = repository->DirtyAt(applied);
+    // A snapshot has written it meanwhile.
+    if (changes.refs.empty() && changes.files.empty()) continue;
+    rows.Put(SetAsideKey(repository->id()),
+             EncodeSetAside(repository->id(), changes, NewTransactionId(), environment_.clock->Now()));
+    now->insert(repository->id());
+  }
+  for (const RepositoryId& id : set_aside_) {
+    if (!now->contains(id)) rows.Delete(SetAsideKey(id));
+  }
+  return rows;
+}
+
+wal::Lsn StoreCore::PackCrowdedRepositories() {
   const wal::Lsn judged = publisher_->committed_lsn();
   const int64_t before = ref_packings_.load();
   // Without a log that takes entries, or while closing, files are written as they are.
   if (queue_->poison().ok() && !committer_->is_draining()) {
     for (const auto& repository : repositories_->Dirty()) {
-      REPOTXN_RETURN_IF_ERROR(PackLooseRefs(repository.get()));
+      // One that cannot be packed must not stand in the way of the others.
+      if (absl::Status packed = PackLooseRefs(repository.get()); !packed.ok()) {
+        storage::LogWarning(absl::StrCat("refs of repository ", repository->id().ToHex(),
+                                         " are not packed: ", packed.message()));
+      }
     }
   }
   // Not beyond: refs that were created since would become files just before the next round packs them.
@@ -173,8 +204,11 @@ absl::Status StoreCore::Checkpoint() {
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
   checkpointed_at_ = environment_.clock->Monotonic();
   const wal::LogPosition position = publisher_->committed_position();
-  REPOTXN_RETURN_IF_ERROR(MaterializeTo(position.lsn));
+  REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(position.lsn));
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
+  // Before the sync: who is not among them is on disk, and durable with it.
+  std::set<RepositoryId> set_aside;
+  const storage::MetadataBatch set_aside_rows = SetAsideRows(behind, position.lsn, &set_aside);
   REPOTXN_RETURN_IF_ERROR(ForgetOldOutcomes());
   // From here on a failure is final: what was synced is not known, and nothing is retried into success.
   if (REPOTXN_PLANT("txn.applied_before_sync")) {
@@ -184,11 +218,12 @@ absl::Status StoreCore::Checkpoint() {
     return synced;
   }
   // If we die before this is durable, the old applied position holds and the tail is redone.
-  const auto mark = consumers_->AdvanceApplied(position);
+  const auto mark = consumers_->AdvanceApplied(position, set_aside_rows);
   if (!mark.ok()) {
     committer_->Poison(absl::UnavailableError("write of the applied position failed"));
     return mark.status();
   }
+  set_aside_ = std::move(set_aside);
   applied_lsn_.store(position.lsn.value());
   checkpoints_.fetch_add(1, std::memory_order_relaxed);
   return Trim(position.lsn, mark->lsn);

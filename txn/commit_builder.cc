@@ -246,6 +246,15 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     conclude(result);
     return result;
   }
+  for (const RepositoryEffects& changed : commit->effects.repositories) {
+    const auto state = repositories_->Find(changed.id);
+    if (state == nullptr || state->fault().ok()) continue;
+    CommitResult result = NotCommitted(
+        changes->id, absl::UnavailableError(absl::StrCat("repository is set aside, its directory cannot be written: ",
+                                                         state->fault().message())));
+    conclude(result);
+    return result;
+  }
   if (!changes->has_turn) {
     for (const PendingCommit::Part& part : commit->parts) {
       for (locks::LockKey& key : intents_.Contended(part.footprint)) {

@@ -40,8 +40,8 @@ wal::Positions ConsumerTable::positions() const {
   return positions_;
 }
 
-absl::Status ConsumerTable::Write(const wal::Positions& positions, storage::MetadataSync sync) {
-  storage::MetadataBatch batch;
+absl::Status ConsumerTable::Write(const wal::Positions& positions, storage::MetadataSync sync,
+                                  storage::MetadataBatch batch) {
   batch.Put(kPositionsKey, wal::EncodePositions(positions));
   return metadata_->Write(batch, sync);
 }
@@ -143,11 +143,12 @@ absl::Status ConsumerTable::Interrupt(absl::string_view name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<wal::LogPosition> ConsumerTable::AdvanceApplied(const wal::LogPosition& applied) {
+absl::StatusOr<wal::LogPosition> ConsumerTable::AdvanceApplied(const wal::LogPosition& applied,
+                                                               storage::MetadataBatch batch) {
   const storage::MutexLock lock(&mutex_);
   wal::Positions next = positions_;
   next.applied = applied;
-  REPOTXN_RETURN_IF_ERROR(Write(next, storage::MetadataSync::kSynced));
+  REPOTXN_RETURN_IF_ERROR(Write(next, storage::MetadataSync::kSynced, std::move(batch)));
   positions_ = std::move(next);
   return wal::LowWaterMark(positions_);
 }

@@ -77,8 +77,10 @@ class ConsumerTable {
   // kNotFound. The caller wakes whoever waits.
   absl::Status Interrupt(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Advances the applied position, synced, together with every acknowledgement so far. Returns the low-water mark.
-  absl::StatusOr<wal::LogPosition> AdvanceApplied(const wal::LogPosition& applied) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Advances the applied position, synced, together with every acknowledgement so far and the edits of `batch`. Returns the
+  // low-water mark.
+  absl::StatusOr<wal::LogPosition> AdvanceApplied(const wal::LogPosition& applied, storage::MetadataBatch batch = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes acknowledgements durable; drops those that `lags`, durably. Returns the low-water mark.
   absl::StatusOr<wal::LogPosition> SyncMark(absl::FunctionRef<bool(const wal::ConsumerPosition&)> lags)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,7 +89,7 @@ class ConsumerTable {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Write(const wal::Positions& positions, storage::MetadataSync sync)
+  absl::Status Write(const wal::Positions& positions, storage::MetadataSync sync, storage::MetadataBatch batch = {})
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its reader. kNotFound; kOutOfRange dropped; kUnavailable closing.
   absl::StatusOr<std::shared_ptr<ConsumerReader>> Usable(absl::string_view name)

@@ -292,16 +292,24 @@ absl::Status Materializer::RepairPath(absl::string_view path, const std::optiona
   return row ? WritePath(path, *row) : RemovePath(path);
 }
 
-absl::Status Materializer::MaterializeAll(wal::Lsn target) {
-  const storage::MutexLock round(&mutex_);
-  absl::Status first_failure;
+Materializer::Round Materializer::MaterializeAll(wal::Lsn target) {
+  const storage::MutexLock lock(&mutex_);
+  Round round;
   for (const std::shared_ptr<RepositoryState>& repository : repositories_->TakeDirty()) {
     const storage::MutexLock latch(repository->latch());
     const absl::Status status = MaterializeRepository(repository.get(), target);
-    first_failure.Update(status);
     if (!status.ok() || repository->has_dirty()) repositories_->MarkDirty(repository->id());
+    if (absl::IsResourceExhausted(status) || has_failed_sync()) {
+      round.status.Update(status);
+    } else if (!status.ok()) {
+      round.behind.emplace_back(repository, status);
+    }
   }
-  REPOTXN_RETURN_IF_ERROR(first_failure);
+  if (round.status.ok()) round.status = MaterializeRows(target);
+  return round;
+}
+
+absl::Status Materializer::MaterializeRows(wal::Lsn target) {
   // Paths that hold a repository now, and those given up: handled after the others, children before parents.
   std::vector<std::string> given_up, no_groups;
   const auto on_row = [&](absl::string_view key, const std::optional<std::string>& row) {

@@ -39,8 +39,16 @@ class Materializer {
                const SnapshotRegistry* registry)
       : fs_(fs), repositories_(repositories), rows_(rows), registry_(registry) {}
 
-  // Brings every repository, symlink and row to `target`, a committed LSN. Afterwards all of them show at least it.
-  absl::Status MaterializeAll(wal::Lsn target) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What came of a round.
+  struct Round {
+    // Not OK: the round was given up, for a reason that is everybody's, such as a full disk.
+    absl::Status status;
+    // Repositories whose own directories could not be written, and why. They stay marked as dirty.
+    std::vector<std::pair<std::shared_ptr<RepositoryState>, absl::Status>> behind;
+  };
+  // Brings every repository, symlink and row to `target`, a committed LSN. Afterwards all of them show at least it, but for
+  // those that are behind.
+  Round MaterializeAll(wal::Lsn target) ABSL_LOCKS_EXCLUDED(mutex_);
   // Brings one repository to `target` now.
   absl::Status MaterializeRepository(RepositoryState* repository, wal::Lsn target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(repository->latch());
@@ -86,6 +94,7 @@ class Materializer {
   absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,
                                                             const RepositoryState::Batch& batch);
   absl::Status WriteFiles(const RepositoryState& repository, const RepositoryState::Batch& batch);
+  absl::Status MaterializeRows(wal::Lsn target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WritePath(absl::string_view path, const std::string& row);
   // What a path that was given up leaves: a symlink, the directory of a group. Anything else stays.
   absl::Status RemovePath(absl::string_view path);

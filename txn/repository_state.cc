@@ -350,6 +350,7 @@ void RepositoryState::FinishBatch(const Batch& batch, std::shared_ptr<const Disk
   for (const auto& [path, version] : batch.files) files_.Materialized(path, batch.target, oldest);
   materialized_lsn_ = batch.target;
   batch_failed_ = false;
+  fault_ = absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<refs::NamedRef>> RepositoryState::NewestLooseRefs() {
@@ -382,6 +383,23 @@ void RepositoryState::Trim(wal::Lsn oldest) {
   const storage::MutexLock lock(&mutex_);
   refs_.TrimClean(oldest);
   files_.TrimClean(oldest);
+}
+
+RepositoryState::Changes RepositoryState::DirtyAt(wal::Lsn target) const {
+  const storage::MutexLock lock(&mutex_);
+  return Changes{refs_.DirtyAt(target), files_.DirtyAt(target)};
+}
+
+absl::Status RepositoryState::fault() const {
+  const storage::MutexLock lock(&mutex_);
+  return fault_;
+}
+
+bool RepositoryState::SetAside(const absl::Status& fault) {
+  const storage::MutexLock lock(&mutex_);
+  const bool is_new = fault_.ok();
+  fault_ = fault;
+  return is_new;
 }
 
 bool RepositoryState::has_dirty() const {

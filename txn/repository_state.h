@@ -76,11 +76,16 @@ class RepositoryState {
   // Adds the versions of an entry. In LSN order, by the publisher. Returns the bytes that they take.
   int64_t Publish(const RepositoryEffects& effects, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For the materializer, which holds the latch.
-  struct Batch {
-    wal::Lsn target;
+  // What is not on disk as of one LSN, each name with its version there.
+  struct Changes {
     std::vector<std::pair<std::string, VersionTable<RefState>::Version>> refs;
     std::vector<std::pair<std::string, VersionTable<FileState>::Version>> files;
+  };
+  Changes DirtyAt(wal::Lsn target) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For the materializer, which holds the latch.
+  struct Batch : Changes {
+    wal::Lsn target;
     std::shared_ptr<const DiskRefs> disk;
     // The batch before failed half way: the disk may differ from `disk`, so nothing is taken to be there already.
     bool is_rewrite = false;
@@ -93,6 +98,12 @@ class RepositoryState {
   // The disk now equals batch.target and shows `disk`.
   void FinishBatch(const Batch& batch, std::shared_ptr<const DiskRefs> disk, wal::Lsn oldest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
+
+  // Why the directory could not be written the last time somebody tried: the repository is *set aside*, and takes no
+  // commits until a batch succeeds. OK otherwise.
+  absl::Status fault() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether it was not set aside before.
+  bool SetAside(const absl::Status& fault) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Loose object refs of the newest state (HEAD and symbolic refs do not count), and their values.
   absl::StatusOr<std::vector<refs::NamedRef>> NewestLooseRefs() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -129,6 +140,7 @@ class RepositoryState {
   wal::Lsn changed_lsn_ ABSL_GUARDED_BY(mutex_);
   wal::Lsn materialized_lsn_ ABSL_GUARDED_BY(mutex_);
   bool batch_failed_ ABSL_GUARDED_BY(mutex_) = false;  // from CollectBatch() to FinishBatch()
+  absl::Status fault_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -153,6 +153,7 @@ struct StoreMetrics {
   uint64_t materialized_lsn = 0;
   uint64_t applied_lsn = 0;
   uint64_t oldest_snapshot_lsn = 0;
+  int64_t repositories_set_aside = 0;  // whose directories cannot be written
   bool poisoned = false;
 };
 

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -173,6 +174,7 @@ class StoreCore {
   absl::Status OpenLog();
   absl::Status LoadTail(wal::Lsn last);
   absl::Status LoadEntry(const wal::DecodedEntry& entry);
+  absl::Status LoadSetAside(wal::Lsn applied) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   absl::Status RemoveDeadPayload();
   // Keeps a covered entry's payload when it holds the manifest and a consumer has yet to read that.
   absl::StatusOr<bool> KeepManifestPayload(const TransactionId& id, wal::Lsn low_water_mark);
@@ -215,9 +217,15 @@ class StoreCore {
   // Background (txn/background.cc).
   void WakeBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
   void BackgroundLoop() ABSL_LOCKS_EXCLUDED(background_mutex_);
-  absl::Status MaterializeTo(wal::Lsn target);
+  // Repositories that could not be written are set aside, and `behind`.
+  using Behind = std::vector<std::shared_ptr<RepositoryState>>;
+  absl::StatusOr<Behind> MaterializeTo(wal::Lsn target);
+  // What of them is not on disk at `applied` becomes rows beside that position, and rows of those that have caught up go;
+  // `*now` is who has rows then.
+  storage::MetadataBatch SetAsideRows(const Behind& behind, wal::Lsn applied, std::set<RepositoryId>* now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   // Packs what is crowded; returns the LSN up to which the disk may be brought now.
-  absl::StatusOr<wal::Lsn> PackCrowdedRepositories();
+  wal::Lsn PackCrowdedRepositories();
   // Drops old versions and history; ends who keeps too much or lies idle too long (txn/limits.cc).
   void TrimToOldestReader();
   void SlowAdmission(int64_t overlay_bytes);
@@ -277,6 +285,7 @@ class StoreCore {
   storage::Mutex checkpoint_mutex_{storage::MutexRank::kLifecycle};
   absl::Duration checkpointed_at_ ABSL_GUARDED_BY(checkpoint_mutex_);
   absl::Status close_status_ ABSL_GUARDED_BY(checkpoint_mutex_);
+  std::set<RepositoryId> set_aside_ ABSL_GUARDED_BY(checkpoint_mutex_);  // those with rows (txn/set_aside.h)
 
   storage::Mutex pause_mutex_{storage::MutexRank::kLeaf};
   storage::CondVar pause_over_;

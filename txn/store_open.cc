@@ -9,6 +9,7 @@
 #include "storage/log.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
+#include "txn/set_aside.h"
 #include "txn/store_core.h"
 
 namespace repotxn::txn {
@@ -248,9 +249,33 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
   return absl::OkStatus();
 }
 
+absl::Status StoreCore::LoadSetAside(wal::Lsn applied) {
+  std::vector<RepositoryEffects> all;
+  absl::Status damage;
+  REPOTXN_RETURN_IF_ERROR(metadata_->Scan(kSetAsidePrefix, storage::PrefixEnd(kSetAsidePrefix),
+                                          [&](absl::string_view key, absl::string_view value) {
+                                            auto effects = DecodeSetAside(key, value);
+                                            damage = effects.status();
+                                            if (effects.ok()) all.push_back(*std::move(effects));
+                                            return damage.ok();
+                                          }));
+  REPOTXN_RETURN_IF_ERROR(damage);
+  const storage::MutexLock lock(&checkpoint_mutex_);
+  for (const RepositoryEffects& effects : all) {
+    set_aside_.insert(effects.id);
+    REPOTXN_ASSIGN_OR_RETURN(const auto row, RowOf(effects.id, applied));
+    if (!row) continue;  // purged
+    storage::LogWarning(absl::StrCat("repository ", effects.id.ToHex(), " was set aside; its changes are written again"));
+    overlay_bytes_.fetch_add(repositories_->Get(effects.id, *row)->Publish(effects, applied));
+    repositories_->MarkDirty(effects.id);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StoreCore::LoadTail(wal::Lsn last) {
   wal::Lsn applied(applied_lsn_.load());
   materialized_lsn_ = applied.value();
+  REPOTXN_RETURN_IF_ERROR(LoadSetAside(applied));
   if (last <= applied) return absl::OkStatus();
   REPOTXN_ASSIGN_OR_RETURN(auto cursor, replicator_->Follow(applied.Next()));
   while (applied < last) {

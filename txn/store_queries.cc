@@ -121,7 +121,10 @@ StoreMetrics StoreCore::Metrics() const {
   metrics.transactions_ended_too_old = ended_too_old_.load(std::memory_order_relaxed);
   metrics.overlay_bytes = OverlayBytes();
   metrics.history_bytes = history_bytes_.load(std::memory_order_relaxed);
-  metrics.repositories = static_cast<int64_t>(repositories_->All().size());
+  for (const auto& repository : repositories_->All()) {
+    ++metrics.repositories;
+    if (!repository->fault().ok()) ++metrics.repositories_set_aside;
+  }
   metrics.committed_lsn = publisher_->committed_lsn().value();
   metrics.materialized_lsn = materialized_lsn_.load();
   metrics.applied_lsn = applied_lsn_.load();

@@ -95,11 +95,12 @@ class GitStore {
     return "store/" + txn::layout::RepositoryDirectory(id).text();
   }
   // Stock Git's judgement of every object of a repository at rest, unreachable ones included; "" when all is well.
-  std::string Fsck(const RepositoryId& id) {
+  // Empty when all is well. `how`: --connectivity-only for many members of one pool, whose objects are looked at once.
+  std::string Fsck(const RepositoryId& id, const std::string& how = "--full --strict") {
     std::string output;
     // Notices say that HEAD names no branch yet, and the like.
     const int code = git_.TryRun("git -C " + Directory(id) +
-                                     " fsck --full --strict --no-dangling --no-progress >fsck 2>&1 && code=0 || code=$?\n"
+                                     " fsck " + how + " --no-dangling --no-progress >fsck 2>&1 && code=0 || code=$?\n"
                                      "grep -v '^notice: ' fsck || true\nexit $code",
                                  &output);
     return code == 0 ? output : absl::StrCat("exit ", code, ": ", output);

@@ -297,7 +297,12 @@ TEST(ForkNetworkTest, EachForkTakesLittleSpaceWhateverThePoolHolds) {
   ASSERT_THAT(world.Do([&](Transaction& txn) { return txn.UnlinkAlternate(members[0], pool); }), IsOk());
   world.Close();
   const std::string objects = git.Run("git -C source.git rev-list --objects --all | wc -l");
-  for (size_t i = 0; i < members.size(); i += i < 3 ? 1 : 50) {
+  EXPECT_EQ(world.Fsck(pool), "");
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i >= 3 && i % 50 != 0) {
+      EXPECT_EQ(world.Fsck(members[i], "--connectivity-only"), "");
+      continue;
+    }
     EXPECT_EQ(world.Fsck(members[i]), "");
     EXPECT_EQ(git.Run("git -C " + GitStore::Directory(members[i]) + " rev-list --objects --all | wc -l"), objects);
   }
