@@ -2,9 +2,11 @@
 // for a receiver that does not answer.
 #include "daemon/event_delivery.h"
 
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -245,6 +247,31 @@ TEST_F(EventDeliveryTest, NoticesAnAcknowledgementBeforeTheDelivery) {
   std::vector<uint64_t> committed;
   const std::vector<uint64_t> told = RefuseThenRestart(&committed);
   EXPECT_NE(told, committed);
+}
+
+// A receiver that has hung up: the first write to it raises SIGPIPE in the thread that delivers.
+class HungUp final : public EventSink {
+ public:
+  explicit HungUp(Receiver* receiver) : receiver_(receiver) {}
+  absl::Status Deliver(const txn::ConsumedEntry& entry) override {
+    if (std::exchange(is_first_, false)) {
+      std::raise(SIGPIPE);
+      return absl::UnavailableError("broken pipe");
+    }
+    return receiver_->Deliver(entry);
+  }
+
+ private:
+  Receiver* const receiver_;
+  bool is_first_ = true;
+};
+
+TEST_F(EventDeliveryTest, AReceiverThatHangsUpEndsACallAndNotTheProcess) {
+  Receiver receiver(0, 2);
+  const auto delivery = Start(std::make_unique<HungUp>(&receiver));
+  const std::vector<uint64_t> committed = Commit(2);
+  receiver.is_complete_.WaitForNotification();
+  EXPECT_EQ(receiver.lsns(), committed);
 }
 
 // A webhook server on this machine, which answers 500 to the first so many.
