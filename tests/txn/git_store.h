@@ -17,6 +17,7 @@
 #include "storage/posix_file_system.h"
 #include "tests/objects/git_sandbox.h"
 #include "tests/support/status_matchers.h"
+#include "tests/txn/world.h"
 #include "txn/layout.h"
 #include "txn/store.h"
 
@@ -39,6 +40,7 @@ class GitStore {
     options.create_if_missing = true;
     options.segment_bytes = 1 << 20;
     options.background_thread = false;
+    options.intent_queue = World::Options().intent_queue;
     return options;
   }
   void Open(const txn::StoreOptions& options = Options()) {

@@ -27,6 +27,7 @@ class SetAsideTest : public ::testing::Test {
     ASSERT_TRUE(world_.Set(broken_, Branch("gone"), World::At(1)).committed());
     ASSERT_THAT(world_.store().Checkpoint(), IsOk());
   }
+  void TearDown() override { world_.Drop(); }  // before the disk under it
   static txn::StoreOptions Options() {
     txn::StoreOptions options = World::Options();
     options.direct_pack_refs_min = 2;
