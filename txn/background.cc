@@ -75,6 +75,7 @@ absl::Status StoreCore::RunBackgroundWork() {
   }
   idle_since_ = committed;
   REPOTXN_RETURN_IF_ERROR(MaterializeTo(PackCrowdedRepositories()).status());
+  REPOTXN_RETURN_IF_ERROR(UnlinkCondemned());
   snapshots_->DropUnused(kIdleRoundsMax);
   EndIdleTransactions();
   TrimToOldestReader();
@@ -289,6 +290,7 @@ absl::Status StoreCore::Close() {
   snapshots_->DropUnused(0);
   const auto close = [this]() -> absl::Status {
     REPOTXN_RETURN_IF_ERROR(Checkpoint());
+    REPOTXN_RETURN_IF_ERROR(UnlinkCondemned());
     REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
     REPOTXN_RETURN_IF_ERROR(replicator_->Release());
     REPOTXN_RETURN_IF_ERROR(metadata_->Close());

@@ -48,6 +48,9 @@ std::string RemovedKey(int64_t removed_at_ns, const RepositoryId& id) {
   return absl::StrCat("d/", BigEndian(static_cast<uint64_t>(removed_at_ns)), id.bytes());
 }
 std::string KeyPrefixOfRepository(const RepositoryId& id) { return absl::StrCat("r", id.bytes()); }
+std::string CondemnedKey(const RepositoryId& id, absl::string_view pack) {
+  return absl::StrCat(kCondemnedPrefix, id.bytes(), pack);
+}
 std::optional<OwnedKey> SplitLoggedKey(absl::string_view logged) {
   if (absl::ConsumePrefix(&logged, kKeyPrefixOfPartition)) return OwnedKey{std::nullopt, std::string(logged)};
   if (!absl::ConsumePrefix(&logged, "r")) return std::nullopt;
@@ -183,6 +186,14 @@ absl::StatusOr<LinkRow> DecodeLinkRow(absl::string_view key, absl::string_view v
   return row;
 }
 
+absl::StatusOr<CondemnedRow> DecodeCondemnedKey(absl::string_view key) {
+  if (!absl::ConsumePrefix(&key, kCondemnedPrefix) || key.size() <= RepositoryId::kBytes) return Damaged("condemned pack");
+  CondemnedRow row;
+  REPOTXN_ASSIGN_OR_RETURN(row.id, RepositoryId::FromBytes(key.substr(0, RepositoryId::kBytes)));
+  row.pack = std::string(key.substr(RepositoryId::kBytes));
+  return row;
+}
+
 absl::StatusOr<RemovedRow> DecodeRemovedKey(absl::string_view key) {
   if (key.size() != 2 + 8 + RepositoryId::kBytes) return Damaged("removed repository");
   uint64_t time = 0;
@@ -210,6 +221,8 @@ class CatalogueBuilder {
     } else if (const auto* unlink = std::get_if<wal::UnlinkAlternate>(&operation)) {
       Erase(LinkKey(unlink->pool, unlink->member));
       PutAlternates(unlink->member, unlink->alternates);
+    } else if (const auto* pack = std::get_if<wal::RemovePack>(&operation)) {
+      Put(CondemnedKey(pack->id, pack->name), "");
     } else if (const auto* key = std::get_if<wal::DeleteKey>(&operation)) {
       Erase(KeyOfKeySpace(key->partition, key->key));
     }

@@ -9,6 +9,7 @@
 //   a/<repository id>         ids of the repositories that it borrows from, in the order of its alternates file
 //   l/<pool id><member id>    "L" the member borrows from the pool; "D" it does, and is removed
 //   d/<ns, big endian><id>    when a repository was removed, empty value: finds what is due to be purged
+//   c/<id><pack>              a pack that was removed and is still at its place, empty value: until nobody can need it
 //   k/<partition, big endian><key>   a row of the key space
 //   p/<path>                  "R<repository id>" a repository, "G" a group
 //   t/<transaction id>        an outcome row: committed; the LSN prefix says where
@@ -71,6 +72,14 @@ std::string AlternatesKey(const RepositoryId& id);
 std::string LinkKey(const RepositoryId& pool, const RepositoryId& member);
 std::string LinksToPoolPrefix(const RepositoryId& pool);
 std::string RemovedKey(int64_t removed_at_ns, const RepositoryId& id);
+// A pack that was removed and is still at its place (txn/condemned_files.h); the LSN is the row's.
+inline constexpr absl::string_view kCondemnedPrefix = "c/";
+std::string CondemnedKey(const RepositoryId& id, absl::string_view pack);
+struct CondemnedRow {
+  RepositoryId id;
+  std::string pack;
+};
+absl::StatusOr<CondemnedRow> DecodeCondemnedKey(absl::string_view key);
 // Of the key space, of a repository's and of a partition's own keys. In KeyOfKeySpace `key` has the prefix, and may be
 // empty: the first of the partition.
 std::string KeyPrefixOfRepository(const RepositoryId& id);

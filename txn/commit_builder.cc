@@ -376,13 +376,23 @@ absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
   }
   for (const wal::AddPack& pack : commit.effects.packs) {
-    REPOTXN_RETURN_IF_ERROR(
-        materializer_->LinkPack(pack, commit.id, commit.effects.created_at));
-    if (const auto state = repositories_->Find(pack.id)) state->NotePackAdded(pack.name);
+    REPOTXN_RETURN_IF_ERROR(AddPackFiles(pack, commit.id, commit.effects.created_at));
   }
   // After the packs: what an unlinked repository borrowed is its own by now.
   REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(commit.effects));
   return DoPurgeWork(commit.effects);
+}
+
+absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at) {
+  const auto state = repositories_->Find(pack.id);
+  if (state != nullptr && condemned_.Contains(pack.id, pack.name)) {
+    // Whoever unlinks it holds the latch, and looks again under it.
+    const storage::MutexLock latch(state->latch());
+    condemned_.Pardon(pack.id, pack.name);
+  }
+  REPOTXN_RETURN_IF_ERROR(materializer_->LinkPack(pack, id, created_at));
+  if (state != nullptr) state->NotePackAdded(pack.name);
+  return absl::OkStatus();
 }
 
 void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
@@ -402,6 +412,11 @@ void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
     bytes += state->Publish(changed, lsn);
     repositories_->MarkDirty(changed.id);
   }
+  for (const wal::AddPack& pack : effects.packs) {
+    if (!condemned_.Settle(pack.id, pack.name)) continue;
+    bytes += rows_->Publish({{CondemnedKey(pack.id, pack.name), std::nullopt}}, lsn);
+  }
+  for (const wal::RemovePack& pack : effects.removed_packs) condemned_.Condemn({pack.id, pack.name, lsn});
   for (const RepositoryId& id : effects.purged) repositories_->Remove(id);
   const int64_t before = overlay_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (before <= options_.overlay_bytes_high && before + bytes > options_.overlay_bytes_high) WakeBackground();

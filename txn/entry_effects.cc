@@ -146,6 +146,9 @@ struct OperationValidator {
                ? absl::OkStatus()
                : Malformed("payload of a pack");
   }
+  absl::Status operator()(const wal::RemovePack& op) const {
+    return IsPackName(op.name) ? absl::OkStatus() : Malformed("name of a pack");
+  }
   template <typename NotApplied>
   absl::Status operator()(const NotApplied&) const {
     return absl::UnimplementedError("operation that this version does not apply");
@@ -275,6 +278,8 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
       effects.created.push_back(*create);
     } else if (const auto* pack = std::get_if<wal::AddPack>(&operation)) {
       effects.packs.push_back(*pack);
+    } else if (const auto* removed = std::get_if<wal::RemovePack>(&operation)) {
+      effects.removed_packs.push_back(*removed);
     } else if (const auto* link = std::get_if<wal::LinkAlternate>(&operation)) {
       effects.alternates.push_back(ChangedAlternates{link->member, link->alternates});
     } else if (const auto* unlink = std::get_if<wal::UnlinkAlternate>(&operation)) {

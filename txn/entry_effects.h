@@ -59,6 +59,8 @@ struct EntryEffects {
   std::vector<wal::CreateRepository> created;
   std::vector<wal::AddPack> packs;
   std::vector<ChangedAlternates> alternates;
+  // Condemned when the entry is published; no directory work.
+  std::vector<wal::RemovePack> removed_packs;
   std::vector<RepositoryId> purged;
   // Those of `purged` whose directories are given back, and where to.
   std::vector<std::pair<RepositoryId, std::string>> released;

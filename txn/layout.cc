@@ -18,6 +18,10 @@ storage::StorePath RepositoryDirectory(const RepositoryId& id) {
   return Repositories() / DirectoryText(id);
 }
 
+storage::StorePath PackFile(const RepositoryId& id, absl::string_view name, absl::string_view suffix) {
+  return RepositoryDirectory(id) / absl::StrCat("objects/pack/", name, suffix);
+}
+
 storage::StorePath AdoptionTrash(const RepositoryId& id) {
   return LostFound() / absl::StrCat("adopt-", id.ToHex());
 }

@@ -30,6 +30,8 @@ inline storage::StorePath Metadata() { return storage::StorePath::Literal("meta"
 inline storage::StorePath RepositoryDirectories() { return storage::StorePath::Literal("repositories/@id"); }
 // repositories/@id/<aa>/<id>.git
 storage::StorePath RepositoryDirectory(const RepositoryId& id);
+// repositories/@id/<aa>/<id>.git/objects/pack/<name><suffix>
+storage::StorePath PackFile(const RepositoryId& id, absl::string_view name, absl::string_view suffix);
 // lost-found/adopt-<id>: what the adoption of a repository set aside.
 storage::StorePath AdoptionTrash(const RepositoryId& id);
 // repositories/<path>.git

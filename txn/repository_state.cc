@@ -47,9 +47,10 @@ bool IsHiddenFromListing(absl::string_view directory, absl::string_view name) {
 
 }  // namespace
 
-RepositoryState::RepositoryState(storage::FileSystem* fs, const RepositoryId& id,
+RepositoryState::RepositoryState(storage::FileSystem* fs, const CondemnedFiles* condemned, const RepositoryId& id,
                                  wal::PartitionId partition, ObjectFormat format)
     : fs_(fs),
+      condemned_(condemned),
       id_(id),
       partition_(partition),
       format_(format),
@@ -263,6 +264,7 @@ absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> RepositoryState::Objects(
   }
   objects::ObjectLookup::Options options;
   options.format = format_;
+  options.is_condemned = [condemned = condemned_](const storage::StorePath& file) { return condemned->Contains(file); };
   REPOTXN_ASSIGN_OR_RETURN(auto opened,
                            objects::ObjectLookup::Open(fs_, directory_ / "objects", options));
   const storage::MutexLock lock(&mutex_);
@@ -292,6 +294,15 @@ void RepositoryState::NotePackAdded(absl::string_view name) {
     objects = objects_;
   }
   if (objects != nullptr) objects->NotePackAdded(name);
+}
+
+void RepositoryState::NotePackRemoved(absl::string_view name) {
+  std::shared_ptr<objects::ObjectLookup> objects;
+  {
+    const storage::MutexLock lock(&mutex_);
+    objects = objects_;
+  }
+  if (objects != nullptr) objects->NotePackRemoved(name);
 }
 
 int64_t RepositoryState::Publish(const RepositoryEffects& effects, wal::Lsn lsn) {

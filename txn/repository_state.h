@@ -29,6 +29,7 @@
 #include "refs/ref_value.h"
 #include "storage/file_system.h"
 #include "storage/sync.h"
+#include "txn/condemned_files.h"
 #include "txn/entry_effects.h"
 #include "txn/transaction.h"
 #include "txn/version_table.h"
@@ -46,8 +47,9 @@ struct DiskRefs {
 
 class RepositoryState {
  public:
-  RepositoryState(storage::FileSystem* fs, const RepositoryId& id, wal::PartitionId partition,
-                  ObjectFormat format);
+  // `fs` and `condemned` must outlive it.
+  RepositoryState(storage::FileSystem* fs, const CondemnedFiles* condemned, const RepositoryId& id,
+                  wal::PartitionId partition, ObjectFormat format);
 
   const RepositoryId& id() const { return id_; }
   wal::PartitionId partition() const { return partition_; }
@@ -72,6 +74,8 @@ class RepositoryState {
 
   // A pack was linked into the live object directory.
   void NotePackAdded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A pack was unlinked there.
+  void NotePackRemoved(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Adds the versions of an entry. In LSN order, by the publisher. Returns the bytes that they take.
   int64_t Publish(const RepositoryEffects& effects, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -126,6 +130,7 @@ class RepositoryState {
 
   // Constant after construction.
   storage::FileSystem* const fs_;
+  const CondemnedFiles* const condemned_;
   const RepositoryId id_;
   const wal::PartitionId partition_;
   const ObjectFormat format_;

@@ -7,7 +7,7 @@ std::shared_ptr<RepositoryState> RepositoryTable::Get(const RepositoryId& id,
   const storage::MutexLock lock(&mutex_);
   std::shared_ptr<RepositoryState>& state = states_[id];
   if (state == nullptr) {
-    state = std::make_shared<RepositoryState>(fs_, id, row.partition, row.format);
+    state = std::make_shared<RepositoryState>(fs_, condemned_, id, row.partition, row.format);
   }
   return state;
 }

@@ -13,13 +13,15 @@
 #include "storage/file_system.h"
 #include "storage/sync.h"
 #include "txn/catalogue.h"
+#include "txn/condemned_files.h"
 #include "txn/repository_state.h"
 
 namespace repotxn::txn {
 
 class RepositoryTable {
  public:
-  explicit RepositoryTable(storage::FileSystem* fs) : fs_(fs) {}
+  // Both must outlive the table.
+  RepositoryTable(storage::FileSystem* fs, const CondemnedFiles* condemned) : fs_(fs), condemned_(condemned) {}
 
   // The state of a repository, made from its row when it is not open yet.
   std::shared_ptr<RepositoryState> Get(const RepositoryId& id, const RepositoryRow& row)
@@ -41,6 +43,7 @@ class RepositoryTable {
   std::vector<std::shared_ptr<RepositoryState>> DirtyLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   storage::FileSystem* const fs_;
+  const CondemnedFiles* const condemned_;
   mutable storage::Mutex mutex_{storage::MutexRank::kLeaf};
   absl::flat_hash_map<RepositoryId, std::shared_ptr<RepositoryState>> states_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<RepositoryId> dirty_ ABSL_GUARDED_BY(mutex_);

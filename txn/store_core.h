@@ -32,6 +32,7 @@
 #include "locks/intent_queue.h"
 #include "storage/metadata_store.h"
 #include "txn/committer.h"
+#include "txn/condemned_files.h"
 #include "txn/consumer_table.h"
 #include "txn/consumers.h"
 #include "txn/live_transactions.h"
@@ -123,6 +124,7 @@ class StoreCore {
   StoreMetrics Metrics() const;
 
   storage::FileSystem* file_system() const { return fs_; }
+  const CondemnedFiles& condemned() const { return condemned_; }
   RowSpace* rows() const { return rows_.get(); }
   TransactionPayloads* payloads() const { return payloads_.get(); }
   SnapshotMaker* snapshots() { return snapshots_.get(); }
@@ -174,6 +176,7 @@ class StoreCore {
   absl::Status OpenLog();
   absl::Status LoadTail(wal::Lsn last);
   absl::Status LoadEntry(const wal::DecodedEntry& entry);
+  absl::Status LoadCondemned();
   absl::Status LoadSetAside(wal::Lsn applied) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   absl::Status RemoveDeadPayload();
   // Keeps a covered entry's payload when it holds the manifest and a consumer has yet to read that.
@@ -195,6 +198,7 @@ class StoreCore {
   CommitResult CommitOwn(const wal::Manifest& manifest, std::unique_ptr<PendingCommit> commit);
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
+  absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at);
   absl::Status DoDirectoryWork(const PendingCommit& commit);
   void PublishEntry(const EntryEffects& effects, wal::Lsn lsn);
 
@@ -233,6 +237,9 @@ class StoreCore {
   void EndOldestTransactionsBeyondBounds();
   bool SnapshotsKeepTooMuch() const;
   void GiveUp(const std::vector<SnapshotRegistry::Ended>& ended);
+  // Unlinks removed packs that nobody can need any more (txn/condemned_files.h).
+  absl::Status UnlinkCondemned();
+  absl::Status UnlinkPack(const CondemnedFiles::Pack& pack);
   // Purges removed repositories whose undelete time has passed and that no snapshot can show any more (txn/purge.cc).
   absl::Status PurgeRemoved();
   // Reconciliation (txn/reconciler.cc).
@@ -261,6 +268,7 @@ class StoreCore {
   std::unique_ptr<TransactionPayloads> payloads_;
   std::unique_ptr<wal::LocalReplicator> replicator_;
   std::unique_ptr<RowSpace> rows_;
+  CondemnedFiles condemned_;
   std::unique_ptr<RepositoryTable> repositories_;
   std::unique_ptr<Publisher> publisher_;
   std::unique_ptr<SnapshotRegistry> registry_;

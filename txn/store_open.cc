@@ -191,7 +191,7 @@ absl::Status StoreCore::OpenLog() {
   }
 
   rows_ = std::make_unique<RowSpace>(metadata_.get());
-  repositories_ = std::make_unique<RepositoryTable>(fs_);
+  repositories_ = std::make_unique<RepositoryTable>(fs_, &condemned_);
   publisher_ = std::make_unique<Publisher>(
       wal::LogPosition{tail.last, tail.chain},
       [this](const PendingCommit& commit) { PublishEntry(commit.effects, commit.ticket.lsn()); });
@@ -240,13 +240,26 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
     REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
   }
   for (const wal::AddPack& pack : effects.packs) {
-    REPOTXN_RETURN_IF_ERROR(
-        materializer_->LinkPack(pack, entry.transaction_id, entry.manifest.created_at));
+    REPOTXN_RETURN_IF_ERROR(AddPackFiles(pack, entry.transaction_id, entry.manifest.created_at));
   }
   REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));
   REPOTXN_RETURN_IF_ERROR(DoPurgeWork(effects));
   ++recovery_report_.entries_redone;
   return absl::OkStatus();
+}
+
+absl::Status StoreCore::LoadCondemned() {
+  absl::Status damage;
+  REPOTXN_RETURN_IF_ERROR(metadata_->Scan(kCondemnedPrefix, storage::PrefixEnd(kCondemnedPrefix),
+                                          [&](absl::string_view key, absl::string_view value) {
+                                            const auto row = DecodeCondemnedKey(key);
+                                            const auto split = SplitVersion(value);
+                                            damage.Update(row.status());
+                                            damage.Update(split.status());
+                                            if (damage.ok()) condemned_.Condemn({row->id, row->pack, split->first});
+                                            return damage.ok();
+                                          }));
+  return damage;
 }
 
 absl::Status StoreCore::LoadSetAside(wal::Lsn applied) {
@@ -275,6 +288,7 @@ absl::Status StoreCore::LoadSetAside(wal::Lsn applied) {
 absl::Status StoreCore::LoadTail(wal::Lsn last) {
   wal::Lsn applied(applied_lsn_.load());
   materialized_lsn_ = applied.value();
+  REPOTXN_RETURN_IF_ERROR(LoadCondemned());
   REPOTXN_RETURN_IF_ERROR(LoadSetAside(applied));
   if (last <= applied) return absl::OkStatus();
   REPOTXN_ASSIGN_OR_RETURN(auto cursor, replicator_->Follow(applied.Next()));

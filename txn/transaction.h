@@ -78,6 +78,16 @@ struct CreateOptions {
   std::string head_target = "refs/heads/main";
 };
 
+struct PackMergeOptions {
+  bool all = false;
+};
+// What a merge does.
+struct PackMerge {
+  int64_t packs_before = 0;
+  int64_t packs_merged = 0;  // into one
+  int64_t objects = 0;       // in that one
+};
+
 struct ForkOptions {
   // Refs that the fork begins with: those whose names begin with one of these. HEAD comes along if it is symbolic.
   std::vector<std::string> ref_prefixes = {"refs/heads/", "refs/tags/"};
@@ -163,6 +173,15 @@ class Transaction {
   // A new repository in the partition of `member` that has all its objects and no refs, and from which `member` borrows from now on.
   // Reads every pack once (digests), copies none: files are linked. Loose objects are packed.
   absl::StatusOr<RepositoryId> CreatePool(const RepositoryId& member, const RepositoryPath& path);
+
+  // Merges packs of the repository into one, without loss: every object of theirs is in the new pack, reachable or not, and
+  // the old ones are removed; their files go when no older reader is left. Which: those that have to be so that each pack
+  // holds at least twice as many objects as all smaller ones together, or all. Git children run; meets no push, whichever
+  // comes first, only another removal of the same packs. Nothing to merge: no change.
+  //
+  // Errors: kFailedPrecondition the repository is created by the same transaction, or a file that Git keeps for itself
+  // stands in the way (a `.keep`, a multi-pack-index of an adopted repository); kDataLoss a damaged pack.
+  absl::StatusOr<PackMerge> MergePacks(const RepositoryId& id, const PackMergeOptions& options);
 
   // Refs. Full names. A read of a symbolic ref (also a dangling one) gives its own value, unresolved; absent refs are
   // RefValue::Absent(), not an error.

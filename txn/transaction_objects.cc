@@ -1,5 +1,7 @@
 // Transactions that move whole sets of objects between repositories: what an unlinked member must own, what a pool gets.
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "objects/borrowed_objects.h"
+#include "objects/pack_index.h"
+#include "objects/pack_merge.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
 #include "txn/staged_changes.h"
@@ -20,31 +24,64 @@ namespace {
 
 constexpr absl::string_view kPackDirectory = "objects/pack";
 constexpr int kReadingsMax = 100;
+constexpr int64_t kIdsAtOnce = 4096;
+// A pack that stays holds so many times as many objects as all smaller ones together.
+constexpr int64_t kPackGrowth = 2;
 
 objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format) {
   objects::ObjectPackingOptions options;
   options.format = format;
+  options.is_condemned = [&core](const storage::StorePath& file) { return core.condemned().Contains(file); };
   options.lock_fd = core.lock_descriptor();
   return options;
 }
 
 // Packs in `directory`, as they stood at one moment: a pack may need another that was linked before it, and a directory
 // that changes while it is read may show the second alone. So two readings that say the same.
-absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(storage::FileSystem& fs,
-                                                         const storage::StorePath& directory) {
+absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(const StoreCore& core, const RepositoryId& id) {
+  storage::FileSystem& fs = *core.file_system();
+  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
   std::vector<std::string> before;
   for (int reading = 0; reading < kReadingsMax; ++reading) {
     REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
     std::vector<std::string> packs;
     for (const storage::DirectoryEntry& entry : entries) {
       absl::string_view name = entry.name;
-      if (absl::ConsumeSuffix(&name, ".idx")) packs.emplace_back(name.data(), name.size());
+      if (!absl::ConsumeSuffix(&name, ".idx") || core.condemned().Contains(id, name)) continue;
+      packs.emplace_back(name.data(), name.size());
     }
     std::sort(packs.begin(), packs.end());
     if (reading > 0 && packs == before) return packs;
     before = std::move(packs);
   }
   return absl::UnavailableError("packs of the repository change all the time");
+}
+
+// What Git keeps for itself and would be wrong about once packs are gone.
+absl::Status CheckNothingKeepsPacks(storage::FileSystem& fs, const storage::StorePath& directory) {
+  REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+  for (const storage::DirectoryEntry& entry : entries) {
+    if (absl::EndsWith(entry.name, ".keep") || absl::StartsWith(entry.name, "multi-pack-index")) {
+      return absl::FailedPreconditionError(absl::StrCat("stands in the way of removing packs: ", entry.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All objects of the packs, each once.
+absl::StatusOr<std::vector<ObjectId>> IdsOf(const std::map<std::string, std::unique_ptr<objects::PackIndex>>& indexes,
+                                            const std::vector<std::string>& packs) {
+  std::vector<ObjectId> all;
+  for (const std::string& name : packs) {
+    const objects::PackIndex& index = *indexes.at(name);
+    for (int64_t first = 0; first < index.count(); first += kIdsAtOnce) {
+      REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, index.Ids(first, kIdsAtOnce));
+      all.insert(all.end(), ids.begin(), ids.end());
+    }
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 // Adds a pack that was made in the directory of `staged`; none when it has no name.
@@ -88,6 +125,42 @@ absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, con
   return AddPacked(packed, std::move(staged), borrower);
 }
 
+absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const PackMergeOptions& options) {
+  const ActiveCall call(changes_.get());
+  REPOTXN_RETURN_IF_ERROR(call.CheckWritable());
+  REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
+  const std::shared_ptr<RepositoryState> live = repository->live;
+  if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
+  storage::FileSystem* const fs = changes_->core->file_system();
+  // Whatever was there at the snapshot stays until this transaction ends; what was added since may be among them, and is
+  // then met by the conflict check.
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, id));
+  REPOTXN_RETURN_IF_ERROR(CheckNothingKeepsPacks(*fs, live->directory() / kPackDirectory));
+  std::map<std::string, std::unique_ptr<objects::PackIndex>> indexes;
+  std::vector<objects::PackSize> sizes;
+  for (const std::string& name : names) {
+    REPOTXN_ASSIGN_OR_RETURN(indexes[name], objects::PackIndex::Open(*fs, layout::PackFile(id, name, ".idx"), live->format()));
+    sizes.push_back({name, indexes[name]->count()});
+  }
+  PackMerge merge;
+  merge.packs_before = static_cast<int64_t>(names.size());
+  const std::vector<std::string> chosen = options.all ? names : objects::PacksToMerge(sizes, kPackGrowth);
+  if (chosen.size() < 2) return merge;
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, IdsOf(indexes, chosen));
+  indexes.clear();
+  REPOTXN_ASSIGN_OR_RETURN(auto staged, changes_->core->StageObjectsOf(changes_->id, live, live->format()));
+  REPOTXN_ASSIGN_OR_RETURN(const objects::PackedObjects packed,
+                           objects::PackObjects(*fs, staged->directory(), ids,
+                                                PackingOptions(*changes_->core, live->format())));
+  REPOTXN_RETURN_IF_ERROR(AddPacked(packed, std::move(staged), repository));
+  for (const std::string& name : chosen) {
+    if (name != packed.pack_name) repository->operations.push_back(wal::RemovePack{id, name});
+  }
+  merge.packs_merged = static_cast<int64_t>(chosen.size());
+  merge.objects = packed.objects;
+  return merge;
+}
+
 absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
                                                      const RepositoryPath& path) {
   const ActiveCall call(changes_.get());
@@ -110,7 +183,7 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
   // or not; the member keeps its own in any case.
   changes_->payload = changes_->core->payloads()->Of(changes_->id);
   const storage::StorePath packs = live->directory() / kPackDirectory;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*fs, packs));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, member));
   for (const std::string& name : names) {
     wal::AddPack pack;
     pack.id = id;
