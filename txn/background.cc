@@ -29,6 +29,7 @@ constexpr int kForgottenMax = 10'000;
 void StoreCore::StartBackground() {
   if (!options_.background_thread) return;
   background_ = std::thread([this] { BackgroundLoop(); });
+  if (options_.packs_added_max > 0) housekeeping_ = std::thread([this] { HousekeepingLoop(); });
 }
 
 void StoreCore::StopBackground() {
@@ -37,7 +38,13 @@ void StoreCore::StopBackground() {
     stop_background_ = true;
     background_wake_.Signal();
   }
+  {
+    const storage::MutexLock lock(&housekeeping_mutex_);
+    stop_housekeeping_ = true;
+    housekeeping_wake_.Signal();
+  }
   if (background_.joinable()) background_.join();
+  if (housekeeping_.joinable()) housekeeping_.join();
 }
 
 void StoreCore::WakeBackground() {

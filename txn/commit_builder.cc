@@ -391,7 +391,9 @@ absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const Transaction
     condemned_.Pardon(pack.id, pack.name);
   }
   REPOTXN_RETURN_IF_ERROR(materializer_->LinkPack(pack, id, created_at));
-  if (state != nullptr) state->NotePackAdded(pack.name);
+  if (state == nullptr) return absl::OkStatus();
+  state->NotePackAdded(pack.name);
+  if (NeedsPackMerge(*state)) WakeHousekeeping();
   return absl::OkStatus();
 }
 

@@ -288,6 +288,7 @@ absl::Status RepositoryState::NoteAlternatesChanged(const storage::StorePath& ob
 }
 
 void RepositoryState::NotePackAdded(absl::string_view name) {
+  packs_added_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<objects::ObjectLookup> objects;
   {
     const storage::MutexLock lock(&mutex_);

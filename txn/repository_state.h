@@ -11,6 +11,7 @@
 #ifndef REPOTXN_TXN_REPOSITORY_STATE_H_
 #define REPOTXN_TXN_REPOSITORY_STATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -72,7 +73,9 @@ class RepositoryState {
   // The alternates file of `objects`, an object directory, changed: whoever has it on its chain looks again.
   absl::Status NoteAlternatesChanged(const storage::StorePath& objects) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A pack was linked into the live object directory.
+  // A pack was linked into the live object directory. packs_added() counts them, until a merge has looked at all.
+  int packs_added() const { return packs_added_.load(std::memory_order_relaxed); }
+  void NotePacksMerged() { packs_added_.store(0, std::memory_order_relaxed); }
   void NotePackAdded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   // A pack was unlinked there.
   void NotePackRemoved(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -135,6 +138,8 @@ class RepositoryState {
   const wal::PartitionId partition_;
   const ObjectFormat format_;
   const storage::StorePath directory_;
+
+  std::atomic<int> packs_added_{0};
 
   storage::Mutex latch_{storage::MutexRank::kMaterializer};
 

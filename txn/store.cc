@@ -243,6 +243,10 @@ absl::Status Store::RunBackgroundWork() {
   REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
   return core_->RunBackgroundWork();
 }
+absl::Status Store::RunHousekeeping() {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
+  return core_->RunHousekeeping();
+}
 absl::Status Store::Close() { return core_->Close(); }
 
 }  // namespace repotxn::txn

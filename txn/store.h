@@ -60,6 +60,9 @@ struct StoreOptions {
   absl::Duration materialize_interval = absl::Milliseconds(50);
   // A repository with more loose refs than this in its newest state is packed.
   int loose_refs_max = 16;
+  // After so many packs were added to a repository its packs are merged (Transaction::MergePacks) by a thread of their own;
+  // 0: never. With it a repository has about twice as many packs at most, however many pushes it gets.
+  int packs_added_max = 16;
   // A transaction with more ref changes than this in a repository writes them straight to packed-refs.
   int direct_pack_refs_min = 64;
   // Commits between admission and their answers; who comes later waits in the queues of his partitions, in the order of
@@ -92,7 +95,7 @@ struct StoreOptions {
   int64_t consumer_bytes_max = 1 << 30;
   // How long opening waits for the LOCK of a process (or its children) that is going away.
   absl::Duration lock_wait = absl::Seconds(10);
-  // Without a background thread the embedder calls RunBackgroundWork(); for deterministic tests.
+  // Without background threads the embedder calls RunBackgroundWork() and RunHousekeeping(); for deterministic tests.
   bool background_thread = true;
 };
 
@@ -132,6 +135,8 @@ struct StoreMetrics {
   int64_t retries = 0;
   int64_t log_syncs = 0;
   int64_t materialized_batches = 0;
+  int64_t pack_merges = 0;
+  int64_t packs_condemned = 0;  // removed, and kept on disk for older readers
   int64_t ref_packings = 0;
   int64_t checkpoints = 0;
   int64_t discrepancies = 0;  // that the last round of reconciliation found
@@ -281,6 +286,8 @@ class Store {
   absl::Status Checkpoint();
   // One round of what the background thread does.
   absl::Status RunBackgroundWork();
+  // One round of what the housekeeping thread does: merges the packs of the repositories that need it.
+  absl::Status RunHousekeeping();
 
   // Admits nothing more, ends open transactions, materializes, checkpoints, writes CLEAN and lets go of LOCK: once it
   // returned OK another process may open the root. When a step fails there is no CLEAN, LOCK is kept until the store is

@@ -107,6 +107,7 @@ class StoreCore {
 
   // Background (txn/background.cc).
   absl::Status RunBackgroundWork();
+  absl::Status RunHousekeeping();
   absl::Status Materialize();
   absl::Status Checkpoint() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   absl::Status PackLooseRefs(RepositoryState* repository);
@@ -182,7 +183,7 @@ class StoreCore {
   // Keeps a covered entry's payload when it holds the manifest and a consumer has yet to read that.
   absl::StatusOr<bool> KeepManifestPayload(const TransactionId& id, wal::Lsn low_water_mark);
   void StartBackground();
-  void StopBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
+  void StopBackground() ABSL_LOCKS_EXCLUDED(background_mutex_, housekeeping_mutex_);
 
   // Commit (txn/commit_builder.cc).
   absl::StatusOr<wal::Manifest> BuildManifest(const StagedChanges& changes, TransactionPayload* payload);
@@ -237,6 +238,11 @@ class StoreCore {
   void EndOldestTransactionsBeyondBounds();
   bool SnapshotsKeepTooMuch() const;
   void GiveUp(const std::vector<SnapshotRegistry::Ended>& ended);
+  // Housekeeping (txn/housekeeping.cc).
+  void WakeHousekeeping() ABSL_LOCKS_EXCLUDED(housekeeping_mutex_);
+  void HousekeepingLoop() ABSL_LOCKS_EXCLUDED(housekeeping_mutex_);
+  bool NeedsPackMerge(const RepositoryState& repository) const;
+  absl::Status MergePacksOf(RepositoryState* repository);
   // Unlinks removed packs that nobody can need any more (txn/condemned_files.h).
   absl::Status UnlinkCondemned();
   absl::Status UnlinkPack(const CondemnedFiles::Pack& pack);
@@ -282,7 +288,7 @@ class StoreCore {
   LiveTransactions live_;
   locks::IntentQueue intents_;
 
-  std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
+  std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, pack_merges_{0}, checkpoints_{0}, overlay_bytes_{0};
   std::atomic<int64_t> history_bytes_{0}, ended_idle_{0}, ended_too_old_{0};
   std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
   std::atomic<int64_t> forgotten_before_{0};  // nanoseconds since 1970
@@ -310,6 +316,12 @@ class StoreCore {
   std::atomic<int64_t> discrepancies_{0}, reconciled_{0};
   std::atomic<int64_t> reconciled_at_ns_{0};  // monotonic
   std::thread background_;
+
+  storage::Mutex housekeeping_mutex_{storage::MutexRank::kLeaf};
+  storage::CondVar housekeeping_wake_;
+  bool stop_housekeeping_ ABSL_GUARDED_BY(housekeeping_mutex_) = false;
+  bool housekeeping_is_wanted_ ABSL_GUARDED_BY(housekeeping_mutex_) = false;
+  std::thread housekeeping_;
 };
 
 }  // namespace repotxn::txn

@@ -27,7 +27,6 @@ wal::PutFile Put(const std::string& path) { return wal::PutFile{SomeId(), path, 
 // Hand-made manifests, judged as recovery does before the first effect of an entry.
 TEST(ValidateManifestTest, RefusesOperationsThatAreSpecifiedAndNotAppliedYet) {
   const wal::Operation operations[] = {
-      wal::RemovePack{SomeId(), "pack-" + std::string(40, 'a')},
       wal::ReplaceDerived{SomeId(), "objects/info/commit-graph", true, {}},
   };
   for (const wal::Operation& operation : operations) {

@@ -96,8 +96,8 @@ class GitStore {
   static std::string Directory(const RepositoryId& id) {
     return "store/" + txn::layout::RepositoryDirectory(id).text();
   }
-  // Stock Git's judgement of every object of a repository at rest, unreachable ones included; "" when all is well.
-  // Empty when all is well. `how`: --connectivity-only for many members of one pool, whose objects are looked at once.
+  // Stock Git's judgement of every object of a repository at rest, unreachable ones included; "" when all is well. `how`:
+  // --connectivity-only for many members of one pool, whose objects are looked at once.
   std::string Fsck(const RepositoryId& id, const std::string& how = "--full --strict") {
     std::string output;
     // Notices say that HEAD names no branch yet, and the like.
