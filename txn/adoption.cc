@@ -343,6 +343,11 @@ absl::Status StoreCore::Unadopt(const RepositoryId& id, absl::string_view target
   const auto leave = absl::MakeCleanup([&] { registry_->Leave(snapshot); });
   REPOTXN_ASSIGN_OR_RETURN(const auto row, RowOf(id, snapshot));
   if (!row || !row->is_removed()) return absl::UnavailableError("repository was brought back");
+  const std::shared_ptr<RepositoryState> state = repositories_->Find(id);
+  if (state != nullptr && (state->has_dirty() || !state->fault().ok())) {
+    return absl::UnavailableError(
+        absl::StrCat("committed changes are not in its directory yet: ", state->fault().message()));
+  }
   REPOTXN_ASSIGN_OR_RETURN(const bool is_released, PurgeRepository(RemovedRow{row->removed_at_ns, id}, snapshot,
                                                                    std::string(target.data(), target.size())));
   return is_released ? absl::OkStatus() : absl::UnavailableError("somebody reads the repository");

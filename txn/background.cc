@@ -73,15 +73,15 @@ void StoreCore::BackgroundLoop() {
 }
 
 absl::Status StoreCore::RunBackgroundWork() {
-  committer_->AdvanceDetached(/*may_wait=*/true);
+  committer_->AdvanceDetached(committer_->newest_detached());
   if (!replicator_->HasSpareSpace()) REPOTXN_RETURN_IF_ERROR(replicator_->PrepareSpace());
   const wal::Lsn committed = publisher_->committed_lsn();
   if (committed == idle_since_ && queue_->poison().ok()) {
     // Nothing came since the last round: make the newest entry provable. A no-op when it is already.
-    REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
+    REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup(wal::LogQueue::WhenBusy::kGiveUp));
   }
   idle_since_ = committed;
-  REPOTXN_RETURN_IF_ERROR(MaterializeTo(PackCrowdedRepositories()).status());
+  REPOTXN_RETURN_IF_ERROR(MaterializeTo(PackCrowdedRepositories(), Materializer::Try::kWhatIsWorthIt).status());
   REPOTXN_RETURN_IF_ERROR(UnlinkCondemned());
   snapshots_->DropUnused(kIdleRoundsMax);
   EndIdleTransactions();
@@ -95,43 +95,39 @@ absl::Status StoreCore::RunBackgroundWork() {
 }
 
 absl::Status StoreCore::Materialize() {
-  REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(publisher_->committed_lsn()));
+  REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(publisher_->committed_lsn(), Materializer::Try::kAll));
   return behind.empty() ? absl::OkStatus() : behind.front()->fault();
 }
 
-absl::StatusOr<StoreCore::Behind> StoreCore::MaterializeTo(wal::Lsn target) {
-  const Materializer::Round round = materializer_->MaterializeAll(target);
+absl::StatusOr<StoreCore::Behind> StoreCore::MaterializeTo(wal::Lsn target, Materializer::Try which) {
+  Materializer::Round round = materializer_->MaterializeAll(target, environment_.clock->Monotonic(), which);
   // I3: nothing is retried into success, whoever asked for the batch whose sync failed.
   if (materializer_->has_failed_sync() && queue_->poison().ok()) {
     committer_->Poison(absl::UnavailableError("sync of a materialized file failed"));
   }
   REPOTXN_RETURN_IF_ERROR(round.status);
-  Behind behind;
-  for (const auto& [repository, fault] : round.behind) {
-    if (repository->SetAside(fault)) {
-      storage::LogError(absl::StrCat("repository ", repository->id().ToHex(), " is set aside: ", fault.message()));
-    }
-    behind.push_back(repository);
-  }
   uint64_t shown = materialized_lsn_.load();
   while (shown < target.value() && !materialized_lsn_.compare_exchange_weak(shown, target.value())) {
   }
-  return behind;
+  return std::move(round.behind);
 }
 
 storage::MetadataBatch StoreCore::SetAsideRows(const Behind& behind, wal::Lsn applied, std::set<RepositoryId>* now) {
   storage::MetadataBatch rows;
   if (REPOTXN_PLANT("txn.pass_without_setting_aside")) return rows;
+  // All of them first: one that has fewer rows now must not keep the others.
+  for (const RepositoryId& id : set_aside_) {
+    const std::string prefix = SetAsidePrefix(id);
+    rows.DeleteRange(prefix, storage::PrefixEnd(prefix));
+  }
   for (const std::shared_ptr<RepositoryState>& repository : behind) {
     const RepositoryState::Changes changes = repository->DirtyAt(applied);
     // A snapshot has written it meanwhile.
     if (changes.refs.empty() && changes.files.empty()) continue;
-    rows.Put(SetAsideKey(repository->id()),
-             EncodeSetAside(repository->id(), changes, NewTransactionId(), environment_.clock->Now()));
     now->insert(repository->id());
-  }
-  for (const RepositoryId& id : set_aside_) {
-    if (!now->contains(id)) rows.Delete(SetAsideKey(id));
+    for (auto& [key, value] : EncodeSetAside(repository->id(), changes, NewTransactionId(), environment_.clock->Now())) {
+      rows.Put(key, value);
+    }
   }
   return rows;
 }
@@ -212,7 +208,7 @@ absl::Status StoreCore::Checkpoint() {
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
   checkpointed_at_ = environment_.clock->Monotonic();
   const wal::LogPosition position = publisher_->committed_position();
-  REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(position.lsn));
+  REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(position.lsn, Materializer::Try::kAll));
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
   // Before the sync: who is not among them is on disk, and durable with it.
   std::set<RepositoryId> set_aside;
@@ -298,7 +294,7 @@ absl::Status StoreCore::Close() {
   const auto close = [this]() -> absl::Status {
     REPOTXN_RETURN_IF_ERROR(Checkpoint());
     REPOTXN_RETURN_IF_ERROR(UnlinkCondemned());
-    REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup());
+    REPOTXN_RETURN_IF_ERROR(queue_->WriteEmptyGroup(wal::LogQueue::WhenBusy::kWait));
     REPOTXN_RETURN_IF_ERROR(replicator_->Release());
     REPOTXN_RETURN_IF_ERROR(metadata_->Close());
     // Last: whoever finds CLEAN finds everything before it.

@@ -6,6 +6,7 @@
 #include "refs/ref_operations.h"
 #include "storage/check.h"
 #include "storage/checksum.h"
+#include "storage/log.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
 #include "txn/store_core.h"
@@ -246,12 +247,8 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     conclude(result);
     return result;
   }
-  for (const RepositoryEffects& changed : commit->effects.repositories) {
-    const auto state = repositories_->Find(changed.id);
-    if (state == nullptr || state->fault().ok()) continue;
-    CommitResult result = NotCommitted(
-        changes->id, absl::UnavailableError(absl::StrCat("repository is set aside, its directory cannot be written: ",
-                                                         state->fault().message())));
+  if (absl::Status set_aside = CheckNotSetAside(commit->effects); !set_aside.ok()) {
+    CommitResult result = NotCommitted(changes->id, std::move(set_aside));
     conclude(result);
     return result;
   }
@@ -365,9 +362,26 @@ absl::Status StoreCore::DoPurgeWork(const EntryEffects& effects) {
     REPOTXN_RETURN_IF_ERROR(materializer_->ReleaseDirectory(id, target, repositories_->Find(id).get()));
   }
   for (const RepositoryId& id : effects.purged) {
-    REPOTXN_RETURN_IF_ERROR(materializer_->CondemnDirectory(id, repositories_->Find(id).get()));
+    if (absl::Status moved = materializer_->CondemnDirectory(id, repositories_->Find(id).get()); !moved.ok()) {
+      // No row names it any more: reconciliation finds it.
+      storage::LogError(absl::StrCat("directory of purged repository ", id.ToHex(), " stays: ", moved.message()));
+    }
     has_pending_delete_.store(true);
   }
+  return absl::OkStatus();
+}
+
+absl::Status StoreCore::CheckNotSetAside(const EntryEffects& effects) const {
+  const auto check = [this](const RepositoryId& id) -> absl::Status {
+    const auto state = repositories_->Find(id);
+    const absl::Status fault = state == nullptr ? absl::OkStatus() : state->fault();
+    if (fault.ok()) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("repository is set aside, its directory cannot be written: ", fault.message()));
+  };
+  for (const RepositoryEffects& changed : effects.repositories) REPOTXN_RETURN_IF_ERROR(check(changed.id));
+  for (const wal::AddPack& pack : effects.packs) REPOTXN_RETURN_IF_ERROR(check(pack.id));
+  for (const ChangedAlternates& changed : effects.alternates) REPOTXN_RETURN_IF_ERROR(check(changed.id));
   return absl::OkStatus();
 }
 

@@ -102,7 +102,7 @@ void Committer::Drain() {
   is_draining_.store(true);
   admission_.Close();
   while (true) {
-    AdvanceDetached(/*may_wait=*/true);
+    AdvanceDetached(newest_detached());
     const storage::MutexLock lock(&drain_mutex_);
     // Who detaches, or leaves, signals after it: neither is missed.
     while (admission_.in_flight() > 0 && unattended_.load() == 0) drained_.Wait(&drain_mutex_);
@@ -178,13 +178,13 @@ CommitResult Committer::Commit(std::unique_ptr<PendingCommit>* owned) {
   if (*appended == wal::AppendOutcome::kCommitted) {
     DoDirectoryWork(commit);
     // Before the wait: it may be for one of them.
-    AdvanceDetached(/*may_wait=*/false);
+    AdvanceDetached(wal::Lsn::Zero());
     result = AwaitPublished(commit);
   } else {
     result = NotDurable(*commit, *appended, std::move(result.status));
   }
   Leave();
-  AdvanceDetached(/*may_wait=*/false);
+  AdvanceDetached(wal::Lsn::Zero());
   return result;
 }
 
@@ -235,16 +235,16 @@ void Committer::Detach(std::unique_ptr<PendingCommit> commit) {
     unattended_.fetch_add(1);
   }
   // It may have become durable since, and those who looked before it stood here are gone.
-  AdvanceDetached(/*may_wait=*/false);
+  AdvanceDetached(wal::Lsn::Zero());
   WakeDrain();
 }
 
 // The first detached commit, in the order of LSNs, with which something can be done now.
-PendingCommit* Committer::TakeDetached(bool may_wait) {
+PendingCommit* Committer::TakeDetached(wal::Lsn wait_for) {
   const storage::MutexLock lock(&detached_mutex_);
   for (const auto& commit : detached_) {
     if (commit->is_being_advanced) continue;
-    const bool can_go_on = may_wait || (commit->is_durable ? publisher_->IsDecided(*commit)
+    const bool can_go_on = commit->ticket.lsn() <= wait_for || (commit->is_durable ? publisher_->IsDecided(*commit)
                                                            : queue_->IsDecided(commit->ticket));
     if (!can_go_on) continue;
     commit->is_being_advanced = true;
@@ -254,9 +254,14 @@ PendingCommit* Committer::TakeDetached(bool may_wait) {
   return nullptr;
 }
 
-void Committer::AdvanceDetached(bool may_wait) {
+wal::Lsn Committer::newest_detached() const {
+  const storage::MutexLock lock(&detached_mutex_);
+  return detached_.empty() ? wal::Lsn::Zero() : detached_.back()->ticket.lsn();
+}
+
+void Committer::AdvanceDetached(wal::Lsn wait_for) {
   if (detached_count_.load() == 0) return;
-  while (PendingCommit* const commit = TakeDetached(may_wait)) {
+  while (PendingCommit* const commit = TakeDetached(wait_for)) {
     if (commit->is_durable) {
       Settle(commit, AwaitPublished(commit));
       continue;

@@ -109,8 +109,10 @@ class Committer {
   // Steps 1 to 5. Not committed: nothing happened and nothing will. Unknown: see CommitResult. When the limit of the
   // commit came during step 3 it is detached: taken (`*commit` is null), and settle() tells the outcome later.
   CommitResult Commit(std::unique_ptr<PendingCommit>* commit);
-  // Carries detached commits on: with `may_wait` all of them to their ends, else as far as it goes without waiting.
-  void AdvanceDetached(bool may_wait) ABSL_LOCKS_EXCLUDED(detached_mutex_);
+  // Carries detached commits on: those up to `wait_for` to their ends, the others as far as it goes without waiting. With
+  // newest_detached() it ends however many come meanwhile.
+  void AdvanceDetached(wal::Lsn wait_for) ABSL_LOCKS_EXCLUDED(detached_mutex_);
+  wal::Lsn newest_detached() const ABSL_LOCKS_EXCLUDED(detached_mutex_);
   // The check of step 2 alone.
   absl::Status DryRun(const PendingCommit& commit);
 
@@ -141,7 +143,7 @@ class Committer {
   // What the log's answer means when it is not "committed".
   CommitResult NotDurable(const PendingCommit& commit, wal::AppendOutcome appended, absl::Status why);
   void Detach(std::unique_ptr<PendingCommit> commit) ABSL_LOCKS_EXCLUDED(detached_mutex_, drain_mutex_);
-  PendingCommit* TakeDetached(bool may_wait) ABSL_LOCKS_EXCLUDED(detached_mutex_);
+  PendingCommit* TakeDetached(wal::Lsn wait_for) ABSL_LOCKS_EXCLUDED(detached_mutex_);
   void Settle(PendingCommit* commit, const CommitResult& result) ABSL_LOCKS_EXCLUDED(detached_mutex_);
 
   wal::LogQueue* const queue_;
@@ -154,7 +156,7 @@ class Committer {
   storage::Mutex drain_mutex_{storage::MutexRank::kLeaf};
   storage::CondVar drained_;
   // Taken with no partition held; the log's and the publisher's mutexes are taken below it.
-  storage::Mutex detached_mutex_{storage::MutexRank::kPartition};
+  mutable storage::Mutex detached_mutex_{storage::MutexRank::kPartition};
   std::vector<std::unique_ptr<PendingCommit>> detached_ ABSL_GUARDED_BY(detached_mutex_);
   std::atomic<int> detached_count_{0};
   std::atomic<int> unattended_{0};  // of them, those that nobody advances just now

@@ -49,6 +49,8 @@ void StoreCore::TrimToOldestReader() {
   for (const auto& repository : repositories_->All()) {
     repository->Trim(oldest);
     bytes += repository->overlay_bytes();
+    // What one that is set aside owes may stay for long, and grows no more: it must not hold the others back.
+    if (!repository->fault().ok()) bytes -= repository->dirty_bytes();
   }
   overlay_bytes_.store(bytes, std::memory_order_relaxed);
   SlowAdmission(bytes);

@@ -292,17 +292,31 @@ absl::Status Materializer::RepairPath(absl::string_view path, const std::optiona
   return row ? WritePath(path, *row) : RemovePath(path);
 }
 
-Materializer::Round Materializer::MaterializeAll(wal::Lsn target) {
+absl::Status Materializer::PassOver(absl::string_view path, const absl::Status& status) {
+  if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  storage::LogError(absl::StrCat("path ", path, " is not written: ", status.message()));
+  return absl::OkStatus();
+}
+
+Materializer::Round Materializer::MaterializeAll(wal::Lsn target, absl::Duration now, Try which) {
   const storage::MutexLock lock(&mutex_);
   Round round;
   for (const std::shared_ptr<RepositoryState>& repository : repositories_->TakeDirty()) {
     const storage::MutexLock latch(repository->latch());
+    if (which == Try::kWhatIsWorthIt && !repository->IsWorthATry(now)) {
+      repositories_->MarkDirty(repository->id());
+      round.behind.push_back(repository);
+      continue;
+    }
     const absl::Status status = MaterializeRepository(repository.get(), target);
     if (!status.ok() || repository->has_dirty()) repositories_->MarkDirty(repository->id());
     if (absl::IsResourceExhausted(status) || has_failed_sync()) {
       round.status.Update(status);
     } else if (!status.ok()) {
-      round.behind.emplace_back(repository, status);
+      round.behind.push_back(repository);
+      if (repository->SetAside(status, now)) {
+        storage::LogError(absl::StrCat("repository ", repository->id().ToHex(), " is set aside: ", status.message()));
+      }
     }
   }
   if (round.status.ok()) round.status = MaterializeRows(target);
@@ -320,14 +334,14 @@ absl::Status Materializer::MaterializeRows(wal::Lsn target) {
       return absl::OkStatus();
     }
     if (*row != Encode(PathRow{})) no_groups.push_back(path);
-    return WritePath(path, *row);
+    return PassOver(path, WritePath(path, *row));
   };
   REPOTXN_RETURN_IF_ERROR(rows_->Materialize(target, registry_->OldestReader(), on_row));
   for (auto path = given_up.rbegin(); path != given_up.rend(); ++path) {
-    REPOTXN_RETURN_IF_ERROR(RemovePath(*path));
+    REPOTXN_RETURN_IF_ERROR(PassOver(*path, RemovePath(*path)));
   }
   for (auto path = no_groups.rbegin(); path != no_groups.rend(); ++path) {
-    REPOTXN_RETURN_IF_ERROR(RemoveGroupDirectory(*path));
+    REPOTXN_RETURN_IF_ERROR(PassOver(*path, RemoveGroupDirectory(*path)));
   }
   return absl::OkStatus();
 }

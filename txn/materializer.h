@@ -43,12 +43,14 @@ class Materializer {
   struct Round {
     // Not OK: the round was given up, for a reason that is everybody's, such as a full disk.
     absl::Status status;
-    // Repositories whose own directories could not be written, and why. They stay marked as dirty.
-    std::vector<std::pair<std::shared_ptr<RepositoryState>, absl::Status>> behind;
+    // Repositories whose own directories could not be written. They stay marked as dirty.
+    std::vector<std::shared_ptr<RepositoryState>> behind;
   };
   // Brings every repository, symlink and row to `target`, a committed LSN. Afterwards all of them show at least it, but for
-  // those that are behind.
-  Round MaterializeAll(wal::Lsn target) ABSL_LOCKS_EXCLUDED(mutex_);
+  // repositories that are behind, and are set aside, and for paths that could not be written, which reconciliation finds.
+  // `now` is monotonic; those that failed before are tried when it is worth it, or all of them.
+  enum class Try : uint8_t { kWhatIsWorthIt, kAll };
+  Round MaterializeAll(wal::Lsn target, absl::Duration now, Try which) ABSL_LOCKS_EXCLUDED(mutex_);
   // Brings one repository to `target` now.
   absl::Status MaterializeRepository(RepositoryState* repository, wal::Lsn target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(repository->latch());
@@ -96,6 +98,8 @@ class Materializer {
   absl::Status WriteFiles(const RepositoryState& repository, const RepositoryState::Batch& batch);
   absl::Status MaterializeRows(wal::Lsn target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WritePath(absl::string_view path, const std::string& row);
+  // A path that cannot be written must not hold the others back.
+  absl::Status PassOver(absl::string_view path, const absl::Status& status);
   // What a path that was given up leaves: a symlink, the directory of a group. Anything else stays.
   absl::Status RemovePath(absl::string_view path);
   absl::Status RemoveLink(absl::string_view path);

@@ -225,7 +225,7 @@ absl::StatusOr<bool> StoreCore::ActOn(const Discrepancy& discrepancy) {
 absl::StatusOr<ReconcileReport> StoreCore::Reconcile(const ReconcileOptions& options) {
   const storage::MutexLock lock(&reconcile_mutex_);
   // What lags is no discrepancy.
-  REPOTXN_RETURN_IF_ERROR(MaterializeTo(publisher_->committed_lsn()).status());
+  REPOTXN_RETURN_IF_ERROR(MaterializeTo(publisher_->committed_lsn(), Materializer::Try::kWhatIsWorthIt).status());
   Catalogue catalogue;
   {
     const wal::Lsn at = registry_->Enter();

@@ -13,6 +13,10 @@
 namespace repotxn::txn {
 namespace {
 
+// Between two tries of a directory that cannot be written.
+constexpr absl::Duration kFirstPatience = absl::Milliseconds(200);
+constexpr absl::Duration kLastPatience = absl::Minutes(1);
+
 // Walks the image's refs whose names begin with `prefix` and are not below `from`, in order, loose over packed.
 // `visit` returns false to stop.
 void WalkImage(const DiskRefs& disk, absl::string_view prefix, absl::string_view from,
@@ -319,13 +323,13 @@ absl::StatusOr<RepositoryState::Batch> RepositoryState::CollectBatch(wal::Lsn ta
   REPOTXN_RETURN_IF_ERROR(LoadImage());
   const storage::MutexLock lock(&mutex_);
   Batch batch;
-  // A snapshot may have been ahead of a round that began before it: the disk never goes back.
-  batch.target = std::max(target, materialized_lsn_);
+  // A snapshot may have been ahead of a round that began before it, and may have failed half way: the disk never goes back.
+  batch.target = std::max({target, materialized_lsn_, unfinished_target_});
   batch.refs = refs_.DirtyAt(batch.target);
   batch.files = files_.DirtyAt(batch.target);
   batch.disk = disk_;
-  batch.is_rewrite = batch_failed_;
-  batch_failed_ = true;
+  batch.is_rewrite = unfinished_target_ != wal::Lsn::Zero();
+  unfinished_target_ = batch.target;
   return batch;
 }
 
@@ -335,9 +339,12 @@ absl::Status RepositoryState::CaptureFileBases(const Batch& batch, wal::Lsn olde
       const storage::MutexLock lock(&mutex_);
       if (!files_.NeedsBase(path, oldest)) continue;
     }
-    REPOTXN_ASSIGN_OR_RETURN(FileState base, ReadFileOnDisk(path));
+    absl::StatusOr<FileState> base = ReadFileOnDisk(path);
+    // No file of ours, and about to be moved away: there was nothing.
+    if (absl::IsInvalidArgument(base.status())) base = FileState{};
+    REPOTXN_RETURN_IF_ERROR(base.status());
     const storage::MutexLock lock(&mutex_);
-    files_.CaptureBase(path, wal::Lsn::Zero(), std::move(base));
+    files_.CaptureBase(path, wal::Lsn::Zero(), *std::move(base));
   }
   return absl::OkStatus();
 }
@@ -361,8 +368,9 @@ void RepositoryState::FinishBatch(const Batch& batch, std::shared_ptr<const Disk
   for (const auto& [name, version] : batch.refs) refs_.Materialized(name, batch.target, oldest);
   for (const auto& [path, version] : batch.files) files_.Materialized(path, batch.target, oldest);
   materialized_lsn_ = batch.target;
-  batch_failed_ = false;
+  unfinished_target_ = wal::Lsn::Zero();
   fault_ = absl::OkStatus();
+  patience_ = absl::ZeroDuration();
 }
 
 absl::StatusOr<std::vector<refs::NamedRef>> RepositoryState::NewestLooseRefs() {
@@ -407,11 +415,18 @@ absl::Status RepositoryState::fault() const {
   return fault_;
 }
 
-bool RepositoryState::SetAside(const absl::Status& fault) {
+bool RepositoryState::SetAside(const absl::Status& fault, absl::Duration now) {
   const storage::MutexLock lock(&mutex_);
   const bool is_new = fault_.ok();
   fault_ = fault;
+  patience_ = std::clamp(2 * patience_, kFirstPatience, kLastPatience);
+  next_try_ = now + patience_;
   return is_new;
+}
+
+bool RepositoryState::IsWorthATry(absl::Duration now) const {
+  const storage::MutexLock lock(&mutex_);
+  return fault_.ok() || now >= next_try_;
 }
 
 bool RepositoryState::has_dirty() const {

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "objects/object_lookup.h"
 #include "refs/packed_refs.h"
 #include "refs/ref_name.h"
@@ -109,8 +110,10 @@ class RepositoryState {
   // Why the directory could not be written the last time somebody tried: the repository is *set aside*, and takes no
   // commits until a batch succeeds. OK otherwise.
   absl::Status fault() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns whether it was not set aside before.
-  bool SetAside(const absl::Status& fault) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether it was not set aside before. For whoever holds the latch, so that a fault never comes after the batch
+  // that has mended it. `now` is monotonic: IsWorthATry() says when to try again, later and later up to a minute.
+  bool SetAside(const absl::Status& fault, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
+  bool IsWorthATry(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Loose object refs of the newest state (HEAD and symbolic refs do not count), and their values.
   absl::StatusOr<std::vector<refs::NamedRef>> NewestLooseRefs() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,8 +152,11 @@ class RepositoryState {
   VersionTable<FileState> files_ ABSL_GUARDED_BY(mutex_);
   wal::Lsn changed_lsn_ ABSL_GUARDED_BY(mutex_);
   wal::Lsn materialized_lsn_ ABSL_GUARDED_BY(mutex_);
-  bool batch_failed_ ABSL_GUARDED_BY(mutex_) = false;  // from CollectBatch() to FinishBatch()
+  // Target of a batch that was begun and not finished, else zero. The disk may show anything up to it, so that only a batch
+  // that reaches it puts the disk right.
+  wal::Lsn unfinished_target_ ABSL_GUARDED_BY(mutex_);
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration next_try_ ABSL_GUARDED_BY(mutex_), patience_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
 };
 

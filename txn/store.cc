@@ -153,6 +153,8 @@ void StoreCore::AwaitRetry(RunCall* call, const CommitResult& lost, absl::Durati
   call->turn.GiveUp();
   // What it lost against may be on its way to the disk still: a new snapshot would not have it [hard case B11].
   if (const auto conflict = locks::ConflictDetailOf(lost.status)) {
+    // And nobody may be on the way to write it.
+    committer_->AdvanceDetached(conflict->conflicting_lsn);
     publisher_->AwaitCommitted(conflict->conflicting_lsn, call->limit);
   }
   if (options_.intent_queue && !call->is_impatient && !call->hot_keys.empty()) {

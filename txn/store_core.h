@@ -197,6 +197,8 @@ class StoreCore {
   // prepares and commits one, whose file contents are all inline, with the rest of `commit` filled in by the caller.
   wal::Manifest NewOwnManifest();
   CommitResult CommitOwn(const wal::Manifest& manifest, std::unique_ptr<PendingCommit> commit);
+  // kUnavailable when it changes a repository whose directory cannot be written.
+  absl::Status CheckNotSetAside(const EntryEffects& effects) const;
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
   absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at);
@@ -224,7 +226,7 @@ class StoreCore {
   void BackgroundLoop() ABSL_LOCKS_EXCLUDED(background_mutex_);
   // Repositories that could not be written are set aside, and `behind`.
   using Behind = std::vector<std::shared_ptr<RepositoryState>>;
-  absl::StatusOr<Behind> MaterializeTo(wal::Lsn target);
+  absl::StatusOr<Behind> MaterializeTo(wal::Lsn target, Materializer::Try which);
   // What of them is not on disk at `applied` becomes rows beside that position, and rows of those that have caught up go;
   // `*now` is who has rows then.
   storage::MetadataBatch SetAsideRows(const Behind& behind, wal::Lsn applied, std::set<RepositoryId>* now)

@@ -41,6 +41,13 @@ absl::StatusOr<std::pair<StoreId, StoreId>> ParseStoreFile(const std::string& co
   return std::make_pair(*id, *incarnation);
 }
 
+// Says where an operator has to look.
+absl::Status Located(const absl::Status& status, wal::Lsn lsn, const RepositoryId& id) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("entry ", lsn.value(), ", directory ",
+                                                  layout::RepositoryDirectory(id).text(), ": ", status.message()));
+}
+
 std::vector<storage::StorePath> TopDirectories() {
   return {layout::Repositories(), layout::Repositories() / "@id", layout::Log(),
           layout::Payload(),      layout::Staging(),              layout::Snapshots(),
@@ -199,7 +206,9 @@ absl::Status StoreCore::OpenLog() {
   partitions_ = std::make_unique<PartitionTable>(tail.last);
   materializer_ =
       std::make_unique<Materializer>(fs_, repositories_.get(), rows_.get(), registry_.get());
-  REPOTXN_RETURN_IF_ERROR(materializer_->EmptyPendingDelete());
+  if (absl::Status emptied = materializer_->EmptyPendingDelete(); !emptied.ok()) {
+    storage::LogError(absl::StrCat("what was purged takes space still: ", emptied.message()));
+  }
   REPOTXN_RETURN_IF_ERROR(LoadTail(tail.last));
   REPOTXN_RETURN_IF_ERROR(RemoveDeadPayload());
 
@@ -237,10 +246,12 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
   PublishEntry(effects, entry.lsn);
   payload_retention_.Note(entry.lsn, entry.transaction_id, entry.body_payload_bytes);
   for (const wal::CreateRepository& created : effects.created) {
-    REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
+    REPOTXN_RETURN_IF_ERROR(
+        Located(materializer_->CreateRepositoryDirectory(created), entry.lsn, created.id));
   }
   for (const wal::AddPack& pack : effects.packs) {
-    REPOTXN_RETURN_IF_ERROR(AddPackFiles(pack, entry.transaction_id, entry.manifest.created_at));
+    REPOTXN_RETURN_IF_ERROR(
+        Located(AddPackFiles(pack, entry.transaction_id, entry.manifest.created_at), entry.lsn, pack.id));
   }
   REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));
   REPOTXN_RETURN_IF_ERROR(DoPurgeWork(effects));
@@ -279,7 +290,7 @@ absl::Status StoreCore::LoadSetAside(wal::Lsn applied) {
     REPOTXN_ASSIGN_OR_RETURN(const auto row, RowOf(effects.id, applied));
     if (!row) continue;  // purged
     storage::LogWarning(absl::StrCat("repository ", effects.id.ToHex(), " was set aside; its changes are written again"));
-    overlay_bytes_.fetch_add(repositories_->Get(effects.id, *row)->Publish(effects, applied));
+    repositories_->Get(effects.id, *row)->Publish(effects, applied);
     repositories_->MarkDirty(effects.id);
   }
   return absl::OkStatus();

@@ -185,9 +185,10 @@ void LogQueue::StepDown() {
   leader_gone_.SignalAll();
 }
 
-absl::Status LogQueue::WriteEmptyGroup() {
+absl::Status LogQueue::WriteEmptyGroup(WhenBusy when_busy) {
   MutexLock lock(&mutex_);
   while (leader_active_ || head_ != nullptr) {
+    if (when_busy == WhenBusy::kGiveUp) return absl::OkStatus();
     if (leader_active_) {
       leader_gone_.Wait(&mutex_);
       continue;

@@ -119,7 +119,9 @@ class LogQueue {
   // is told from a torn tail. For idle and closing logs. Queued entries go first; does nothing when
   // there was no entry since the opening or since the last empty group. Errors: kResourceExhausted
   // no space; kUnavailable poisoned, also by this.
-  absl::Status WriteEmptyGroup();
+  // kGiveUp does nothing, and is OK, while others write: the log is not idle then.
+  enum class WhenBusy : uint8_t { kWait, kGiveUp };
+  absl::Status WriteEmptyGroup(WhenBusy when_busy);
 
   // Newest LSN known to be durable; never waits.
   Lsn durable_lsn() const { return Lsn(durable_lsn_.load(std::memory_order_acquire)); }

@@ -275,6 +275,25 @@ TEST_F(CancellationTest, RetriesOnlyWhenTheConflictingEntryIsCommitted) {
   EXPECT_EQ(Metrics().conflicts, 1);
 }
 
+// What it lost against stands in the log's queue, left by everybody: it is written by whoever waits for it.
+TEST_F(CancellationTest, ARetryWritesWhatNobodyElseWrites) {
+  CommitResult led, left;
+  StartLeader(&led);
+  Start(&left, [this, begin = Cancellable()] { return Set(begin, "contended", 2); });
+  AwaitInFlight(2);
+  source_.request_stop();
+  threads_.back().join();
+  threads_.pop_back();
+  ASSERT_EQ(left.outcome, CommitOutcome::kUnknown);
+  OpenGate();
+  Join();
+  ASSERT_EQ(Metrics().commits_detached, 1);
+
+  EXPECT_TRUE(Set({}, "contended", 3).committed());
+  EXPECT_EQ(world_.store().OutcomeOf(left.transaction_id).outcome, CommitOutcome::kCommitted);
+  EXPECT_EQ(World::Name(world_.Read(id_, Branch("contended"))), "c3");
+}
+
 TEST_F(CancellationTest, EndsTheWaitForARetryWhenItIsCancelled) {
   CommitResult leader, loser;
   StartLeader(&leader);

@@ -1,5 +1,10 @@
+#include <atomic>
+
+#include "objects/repository_skeleton.h"
+#include "refs/ref_reader.h"
 #include "tests/support/fault_file_system.h"
 #include "tests/txn/world.h"
+#include "txn/materializer.h"
 #include "txn/staged_objects.h"
 
 namespace repotxn::testing {
@@ -425,6 +430,68 @@ TEST_F(MaterializerTest, PutsRightACopiedPackThatACrashHasTorn) {
   }
   EXPECT_GT(torn, 0);
   staging.reset();
+}
+
+// A snapshot has a repository written ahead of a round that began before it, and fails half way: what the round writes then
+// must reach as far, or the disk keeps values that nobody knows to be there.
+class HalfWrittenBatchTest : public ::testing::TestWithParam<bool> {
+ protected:
+  HalfWrittenBatchTest() {
+    EXPECT_THAT(storage::MakeDirectories(memory_, txn::layout::Staging()), IsOk());
+    EXPECT_THAT(storage::MakeDirectories(memory_, txn::layout::RepositoryDirectory(id_).Parent()), IsOk());
+    EXPECT_THAT(objects::WriteSkeleton(memory_, txn::layout::RepositoryDirectory(id_), ObjectFormat::kSha1, "refs/heads/main"),
+                IsOk());
+  }
+  void Publish(uint64_t lsn, const std::vector<std::pair<std::string, int>>& refs) {
+    txn::RepositoryEffects effects;
+    effects.id = id_;
+    for (const auto& [name, n] : refs) effects.refs.emplace_back(name, txn::RefState{World::At(n), GetParam()});
+    state_->Publish(effects, wal::Lsn(lsn));
+    committed_ = lsn;
+  }
+  absl::Status Materialize(uint64_t target) {
+    const storage::MutexLock latch(state_->latch());
+    return materializer_.MaterializeRepository(state_.get(), wal::Lsn(target));
+  }
+  std::string OnDisk(const std::string& name) {
+    const auto value =
+        refs::RefReader(memory_, txn::layout::RepositoryDirectory(id_), ObjectFormat::kSha1).Read(Ref(name));
+    return value.ok() ? World::Name(*value) : value.status().ToString();
+  }
+
+  const RepositoryId id_ = *RepositoryId::FromHex(std::string(32, 'a'));
+  MemoryFileSystem memory_;
+  FaultFileSystem fault_{&memory_};
+  txn::CondemnedFiles condemned_;
+  txn::RepositoryTable table_{&fault_, &condemned_};
+  std::shared_ptr<txn::RepositoryState> state_ = table_.Get(id_, txn::RepositoryRow{"r", 7, ObjectFormat::kSha1, 0});
+  std::atomic<uint64_t> committed_{0};
+  txn::SnapshotRegistry registry_{&committed_};
+  txn::Materializer materializer_{&fault_, &table_, nullptr, &registry_};
+};
+INSTANTIATE_TEST_SUITE_P(Both, HalfWrittenBatchTest, ::testing::Bool(),
+                         [](const auto& parameter) { return parameter.param ? "Packed" : "Loose"; });
+
+TEST_P(HalfWrittenBatchTest, IsPutRightByTheNextHoweverOldItsTarget) {
+  Publish(5, {{"refs/heads/y", 1}});
+  ASSERT_THAT(Materialize(5), IsOk());
+  Publish(9, {{"refs/heads/y", 2}, {"refs/heads/z", 2}});
+  // After y, or after packed-refs.
+  fault_.AddRule({.operation = GetParam() ? FileOperation::kStat : FileOperation::kRename,
+                  .path_suffix = "refs/heads/z",
+                  .status = absl::ResourceExhaustedError("no space left on device"),
+                  .is_sticky = true});
+  fault_.AddRule({.operation = FileOperation::kRemove,
+                  .path_suffix = "refs/heads/z",
+                  .status = absl::ResourceExhaustedError("no space left on device"),
+                  .is_sticky = true});
+  ASSERT_FALSE(Materialize(9).ok());
+  fault_.ClearRules();
+  ASSERT_THAT(Materialize(6), IsOk());
+  Publish(10, {{"refs/heads/y", 1}});
+  ASSERT_THAT(Materialize(10), IsOk());
+  EXPECT_EQ(OnDisk("refs/heads/y"), "c1");
+  EXPECT_EQ(OnDisk("refs/heads/z"), "c2");
 }
 
 }  // namespace

@@ -95,6 +95,7 @@ TEST_F(SetAsideTest, HoldsNobodyElseUpAndTakesNoCommitsUntilItsDirectoryIsMended
   EXPECT_EQ(Visible(world_), before);
 
   Mend();
+  world_.clock().Advance(absl::Minutes(1));
   EXPECT_THAT(world_.store().RunBackgroundWork(), IsOk());
   EXPECT_EQ(world_.store().Metrics().repositories_set_aside, 0);
   EXPECT_EQ(OnDisk(broken_, "refs/heads/old"), World::At(2).oid().ToHex() + "\n");
@@ -122,6 +123,119 @@ TEST_F(SetAsideTest, ComesBackAfterACleanRestartWithADirectoryStillBroken) {
   std::string seen;
   const auto after = AfterCrash(world_.fs().CrashClone({CrashSurvival::kNothing, 0, 0}), &seen);
   EXPECT_EQ(after->Read(broken_, Branch("old")).ToString(), World::At(7).ToString());
+}
+
+// What goes on all the time costs nothing for a directory that cannot be written.
+TEST_F(SetAsideTest, IsTriedSeldomerAndSeldomer) {
+  Break();
+  Change();
+  ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  const int64_t tried = fault_.fault_count();
+  for (int round = 0; round < 50; ++round) ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  EXPECT_EQ(fault_.fault_count(), tried);
+  int tries = 0;
+  for (int second = 0; second < 600; ++second) {
+    world_.clock().Advance(absl::Seconds(1));
+    const int64_t before = fault_.fault_count();
+    ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+    tries += fault_.fault_count() > before ? 1 : 0;
+  }
+  EXPECT_GE(tries, 10);
+  EXPECT_LE(tries, 20);
+}
+
+TEST_F(SetAsideTest, WhatItOwesIsNotHeldAgainstTheOthers) {
+  world_.Drop();
+  txn::StoreOptions options = Options();
+  options.overlay_bytes_high = 512 << 10;
+  options.overlay_bytes_max = 1 << 20;
+  ASSERT_THAT(world_.OpenOn(&fault_, options), IsOk());
+  Break();
+  ASSERT_TRUE(world_.store().Run({}, [&](Transaction& txn) {
+    return txn.PutFile(broken_, "info/large", {std::string(2 << 20, 'L'), 0644});
+  }).committed());
+  ASSERT_THAT(world_.store().Checkpoint(), IsOk());
+  ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  EXPECT_TRUE(world_.Set(other_, Branch("x"), World::At(2)).committed());
+  ASSERT_THAT(world_.store().Close(), IsOk());
+  world_.Drop();
+  ASSERT_THAT(world_.OpenOn(&fault_, options), IsOk());
+  EXPECT_TRUE(world_.Set(other_, Branch("x"), World::At(3)).committed());
+  ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  EXPECT_TRUE(world_.Set(other_, Branch("x"), World::At(4)).committed());
+}
+
+TEST_F(SetAsideTest, IsNotGivenBackBeforeItsDirectoryHasAll) {
+  fault_.AddRule({.operation = FileOperation::kRename,
+                  .path_prefix = txn::layout::RepositoryDirectory(broken_).text() + "/refs",
+                  .status = absl::UnavailableError("input/output error"),
+                  .is_sticky = true});
+  ASSERT_TRUE(world_.Set(broken_, Branch("old"), World::At(2)).committed());
+  ASSERT_THAT(world_.store().Checkpoint(), IsOk());
+  EXPECT_THAT(world_.store().Unadopt(broken_, "given/back.git"), StatusIs(absl::StatusCode::kUnavailable));
+  Mend();
+  EXPECT_THAT(world_.store().Unadopt(broken_, "given/back.git"), IsOk());
+  const auto value = storage::ReadFile(world_.fs(), *storage::StorePath::Parse("given/back.git/refs/heads/old"));
+  EXPECT_EQ(value.ok() ? *value : value.status().ToString(), World::At(2).oid().ToHex() + "\n");
+}
+
+// What is only directory work would fail, and with it the store.
+TEST_F(SetAsideTest, TakesNoLinkAndItsPurgeStopsNobody) {
+  Break();
+  fault_.AddRule({.operation = FileOperation::kRename,
+                  .path_prefix = txn::layout::PendingDelete().text() + "/" + broken_.ToHex(),
+                  .status = absl::PermissionDeniedError("immutable"),
+                  .is_sticky = true});
+  ASSERT_TRUE(world_.Set(broken_, Branch("old"), World::At(2)).committed());
+  ASSERT_THAT(world_.store().Checkpoint(), IsOk());
+  const CommitResult linked =
+      world_.store().Run({}, [&](Transaction& txn) { return txn.LinkAlternate(broken_, other_); });
+  EXPECT_THAT(linked.status, StatusIs(absl::StatusCode::kUnavailable));
+  ASSERT_TRUE(world_.store().Run({}, [&](Transaction& txn) { return txn.DeleteRepository(broken_); }).committed());
+  world_.clock().Advance(Options().undelete_retention + absl::Hours(1));
+  EXPECT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  EXPECT_THAT(world_.store().Health(), IsOk());
+  EXPECT_TRUE(world_.Set(other_, Branch("x"), World::At(2)).committed());
+}
+
+// The same for the directory of a group, of which nothing but a symlink is missing.
+TEST_F(SetAsideTest, AGroupThatCannotBeWrittenHoldsNobodyUp) {
+  fault_.AddRule({.operation = FileOperation::kRename,
+                  .path_prefix = "repositories/group",
+                  .status = absl::PermissionDeniedError("read-only directory"),
+                  .is_sticky = true});
+  const RepositoryId id = world_.Create("group/new");
+  ASSERT_TRUE(world_.Set(other_, Branch("x"), World::At(2)).committed());
+  EXPECT_THAT(world_.store().Checkpoint(), IsOk());
+  EXPECT_THAT(world_.store().Close(), IsOk());
+  world_.Drop();
+  Mend();
+  ASSERT_THAT(world_.OpenOn(&fault_, Options()), IsOk());
+  EXPECT_TRUE(world_.Set(id, Branch("main"), World::At(1)).committed());
+  // Reconciliation makes the link when it has missed it long enough.
+  const storage::StorePath link = txn::layout::RepositoryLink("group/new");
+  for (int round = 0; round < 20 && !world_.fs().ReadLink(link).ok(); ++round) {
+    world_.clock().Advance(absl::Hours(1));
+    ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  }
+  EXPECT_THAT(world_.fs().ReadLink(link), IsOk());
+}
+
+// A strange thing in a file's place is moved away whoever reads.
+TEST_F(SetAsideTest, IsNotDoneForWhatCanBeMovedAway) {
+  ASSERT_TRUE(world_.store().Run({}, [&](Transaction& txn) {
+    return txn.PutFile(broken_, "hooks/update", {"x", 0755});
+  }).committed());
+  ASSERT_THAT(world_.store().Materialize(), IsOk());
+  const auto reader = world_.Begin();
+  ASSERT_TRUE(world_.store().Run({}, [&](Transaction& txn) {
+    return txn.PutFile(broken_, "hooks/update", {"y", 0755});
+  }).committed());
+  const storage::StorePath file = txn::layout::RepositoryDirectory(broken_) / "hooks/update";
+  ASSERT_THAT(world_.fs().Remove(file), IsOk());
+  ASSERT_THAT(world_.fs().Symlink("/dev/null", file), IsOk());
+  EXPECT_THAT(world_.store().Materialize(), IsOk());
+  EXPECT_EQ(OnDisk(broken_, "hooks/update"), "y");
 }
 
 class SetAsideCrashTest : public SetAsideTest {
@@ -201,8 +315,9 @@ TEST(SetAsideRowTest, ComesBackAsItWasAndDamageIsToldApart) {
   changes.files = {{"description", {lsn, file(FileState::Kind::kFile, 0600, "x")}},
                    {"config", {lsn, file(FileState::Kind::kAbsent, 0644, nullptr)}},
                    {"info", {lsn, file(FileState::Kind::kDirectory, 0755, nullptr)}}};
-  const std::string row = txn::EncodeSetAside(id, changes, transaction, absl::UnixEpoch());
-  const std::string key = txn::SetAsideKey(id);
+  const auto rows = txn::EncodeSetAside(id, changes, transaction, absl::UnixEpoch());
+  ASSERT_EQ(rows.size(), 1u);
+  const auto& [key, row] = rows[0];
   ASSERT_OK_AND_ASSIGN(const txn::RepositoryEffects effects, txn::DecodeSetAside(key, row));
   EXPECT_EQ(effects.id, id);
   std::vector<std::string> refs;
@@ -220,7 +335,34 @@ TEST(SetAsideRowTest, ComesBackAsItWasAndDamageIsToldApart) {
   for (size_t cut = 0; cut < row.size(); ++cut) {
     EXPECT_THAT(txn::DecodeSetAside(key, row.substr(0, cut)), StatusIs(absl::StatusCode::kDataLoss)) << cut;
   }
-  EXPECT_THAT(txn::DecodeSetAside("m/aside/" + std::string(32, 'c'), row), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(txn::DecodeSetAside("m/aside/" + std::string(32, 'c') + "/00000000", row),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// However much a repository owes, a row can be read again.
+TEST(SetAsideRowTest, SplitsWhatIsTooMuchForOneRow) {
+  const RepositoryId id = *RepositoryId::FromHex(std::string(32, 'a'));
+  const TransactionId transaction = *TransactionId::FromHex(std::string(32, 'b'));
+  txn::RepositoryState::Changes changes;
+  for (int n = 0; n < 10; ++n) {
+    changes.refs.push_back({absl::StrCat("refs/heads/b", n), {wal::Lsn(7), {World::At(n), n % 2 == 0}}});
+    changes.files.push_back({absl::StrCat("info/f", n),
+                             {wal::Lsn(7), {FileState::Kind::kFile, 0644,
+                                            std::make_shared<const std::string>(static_cast<size_t>(n) * 300, 'x')}}});
+  }
+  const auto rows = txn::EncodeSetAside(id, changes, transaction, absl::UnixEpoch(), /*row_bytes=*/1000);
+  EXPECT_GT(rows.size(), 10u);
+  size_t refs = 0, bytes = 0;
+  std::string before;
+  for (const auto& [key, row] : rows) {
+    EXPECT_LT(before, key);
+    before = key;
+    ASSERT_OK_AND_ASSIGN(const txn::RepositoryEffects effects, txn::DecodeSetAside(key, row));
+    refs += effects.refs.size();
+    for (const auto& [path, state] : effects.files) bytes += state.content == nullptr ? 0 : state.content->size();
+  }
+  EXPECT_EQ(refs, 10u);
+  EXPECT_EQ(bytes, 45u * 300);
 }
 
 }  // namespace

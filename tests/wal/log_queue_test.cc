@@ -182,7 +182,7 @@ TEST_F(LogQueueTest, FailedGroupIsUnknownAndEverythingBehindItNotCommitted) {
   EXPECT_THAT(status_, StatusIs(absl::StatusCode::kUnavailable));
 
   EXPECT_THAT(Reserve(&late), StatusIs(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(queue.WriteEmptyGroup(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(queue.WriteEmptyGroup(LogQueue::WhenBusy::kWait), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(GroupSizes(), (std::vector<size_t>{1, 1}));
   EXPECT_EQ(queue.durable_lsn(), Lsn(1));
 }
@@ -214,7 +214,7 @@ TEST_F(LogQueueTest, ObserverSeesEachDurableLsnBeforeItsCommitterReturns) {
   EXPECT_EQ(Await(&c), AppendOutcome::kCommitted);
   EXPECT_EQ(seen, (std::vector<uint64_t>{2, 3}));
   EXPECT_EQ(Await(&b), AppendOutcome::kCommitted);
-  EXPECT_OK(queue.WriteEmptyGroup());
+  EXPECT_OK(queue.WriteEmptyGroup(LogQueue::WhenBusy::kWait));
   EXPECT_EQ(seen.size(), 2u);
 }
 
@@ -235,16 +235,28 @@ TEST_F(LogQueueTest, AsksForSpaceWhenItRunsShort) {
   EXPECT_EQ(asked, 1);
 }
 
+// While others write the log is not idle, and whoever only wants to say so waits for nobody.
+TEST_F(LogQueueTest, EmptyGroupIsLeftOutWhileSomethingIsQueued) {
+  LogQueue& queue = Queue();
+  LogQueue::Ticket a;
+  ASSERT_OK(Reserve(&a));
+  EXPECT_OK(queue.WriteEmptyGroup(LogQueue::WhenBusy::kGiveUp));
+  EXPECT_TRUE(replicator_.groups.empty());
+  EXPECT_EQ(Await(&a), AppendOutcome::kCommitted);
+  EXPECT_OK(queue.WriteEmptyGroup(LogQueue::WhenBusy::kGiveUp));
+  EXPECT_EQ(GroupSizes(), (std::vector<size_t>{1, 0}));
+}
+
 // Hard case A16.
 TEST_F(LogQueueTest, EmptyGroupFollowsTheLastEntryOnce) {
   LogQueue& queue = Queue();
-  EXPECT_OK(queue.WriteEmptyGroup());
+  EXPECT_OK(queue.WriteEmptyGroup(LogQueue::WhenBusy::kWait));
   EXPECT_TRUE(replicator_.groups.empty());
   LogQueue::Ticket a;
   ASSERT_OK(Reserve(&a));
 
-  EXPECT_OK(queue.WriteEmptyGroup());
-  EXPECT_OK(queue.WriteEmptyGroup());
+  EXPECT_OK(queue.WriteEmptyGroup(LogQueue::WhenBusy::kWait));
+  EXPECT_OK(queue.WriteEmptyGroup(LogQueue::WhenBusy::kWait));
 
   EXPECT_EQ(GroupSizes(), (std::vector<size_t>{1, 0}));
   EXPECT_EQ(Await(&a), AppendOutcome::kCommitted);
