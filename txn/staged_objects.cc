@@ -17,7 +17,9 @@ namespace repotxn::txn {
 
 StagedObjects::StagedObjects(const Context& context, const TransactionId& id,
                              std::shared_ptr<RepositoryState> live, ObjectFormat format)
-    : context_(context), id_(id), live_(std::move(live)), format_(format) {}
+    : context_(context), id_(id), live_(std::move(live)), format_(format) {
+  if (context_.registry != nullptr) kept_ = context_.registry->EnterDirectory();
+}
 
 absl::StatusOr<std::shared_ptr<StagedObjects>> StagedObjects::Create(
     const Context& context, const TransactionId& id, std::shared_ptr<RepositoryState> live,
@@ -46,6 +48,7 @@ StagedObjects::~StagedObjects() {
   if (!directory_.IsRoot()) {
     IgnoreBecause(storage::RemoveTree(*context_.fs, directory_), "staging/ is wiped at open");
   }
+  if (context_.registry != nullptr) context_.registry->LeaveDirectory(kept_);
 }
 
 absl::Status StagedObjects::IndexPack(const ByteSource& source, const IndexPackOptions& options) {

@@ -27,7 +27,7 @@ class StagedObjects final : public ObjectStaging {
     storage::FileSystem* fs = nullptr;
     TransactionPayloads* payloads = nullptr;
     SnapshotMaker* snapshots = nullptr;
-    // Told while a Git child works; may be null.
+    // Told while a Git child works, and that object files which are there now must stay; may be null.
     SnapshotRegistry* registry = nullptr;
     storage::Clock* clock = nullptr;
     int lock_descriptor = -1;
@@ -72,6 +72,7 @@ class StagedObjects final : public ObjectStaging {
   const TransactionId id_;
   const std::shared_ptr<RepositoryState> live_;
   const ObjectFormat format_;
+  wal::Lsn kept_;  // registered
   storage::StorePath directory_;
   std::string absolute_path_;
   std::string pack_name_;
