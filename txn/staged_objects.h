@@ -28,7 +28,7 @@ class StagedObjects final : public ObjectStaging {
     TransactionPayloads* payloads = nullptr;
     SnapshotMaker* snapshots = nullptr;
     // Told while a Git child works, and that object files which are there now must stay; may be null.
-    SnapshotRegistry* registry = nullptr;
+    std::shared_ptr<SnapshotRegistry> registry;
     storage::Clock* clock = nullptr;
     int lock_descriptor = -1;
     // Content of `shallow` in the object snapshot; unset: the live repository's.

@@ -279,7 +279,7 @@ class StoreCore {
   CondemnedFiles condemned_;
   std::unique_ptr<RepositoryTable> repositories_;
   std::unique_ptr<Publisher> publisher_;
-  std::unique_ptr<SnapshotRegistry> registry_;
+  std::shared_ptr<SnapshotRegistry> registry_;  // shared with stagings
   std::unique_ptr<PartitionTable> partitions_;
   std::unique_ptr<Materializer> materializer_;
   std::unique_ptr<wal::LogQueue> queue_;

@@ -202,7 +202,7 @@ absl::Status StoreCore::OpenLog() {
   publisher_ = std::make_unique<Publisher>(
       wal::LogPosition{tail.last, tail.chain},
       [this](const PendingCommit& commit) { PublishEntry(commit.effects, commit.ticket.lsn()); });
-  registry_ = std::make_unique<SnapshotRegistry>(publisher_->committed_lsn_cell());
+  registry_ = std::make_shared<SnapshotRegistry>(publisher_->committed_lsn_cell());
   partitions_ = std::make_unique<PartitionTable>(tail.last);
   materializer_ =
       std::make_unique<Materializer>(fs_, repositories_.get(), rows_.get(), registry_.get());

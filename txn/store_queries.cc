@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjectsOf(
   context.fs = fs_;
   context.payloads = payloads_.get();
   context.snapshots = snapshots_.get();
-  context.registry = registry_.get();
+  context.registry = registry_;
   context.clock = environment_.clock;
   context.lock_descriptor = lock_descriptor();
   context.shallow = std::move(shallow);

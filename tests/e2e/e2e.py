@@ -193,6 +193,14 @@ def same_refs(what, found, expected):
     fail(f"{what}: {len(names)} refs differ\n{shown}")
 
 
+def once_at_rest(store, seconds=30):
+    """at_rest() of a store that is served: a merge of packs that began at its opening may be under way."""
+    until = time.monotonic() + seconds
+    while (problems := at_rest(store)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return problems
+
+
 def at_rest(store):
     """What must be empty in a store that nobody uses, and what must be nowhere."""
     problems = []
