@@ -75,6 +75,7 @@ void StoreCore::BackgroundLoop() {
 absl::Status StoreCore::RunBackgroundWork() {
   committer_->AdvanceDetached(committer_->newest_detached());
   if (!replicator_->HasSpareSpace()) REPOTXN_RETURN_IF_ERROR(replicator_->PrepareSpace());
+  const bool owes = !DoOwedWork(Materializer::Try::kWhatIsWorthIt).ok();
   const wal::Lsn committed = publisher_->committed_lsn();
   if (committed == idle_since_ && queue_->poison().ok()) {
     // Nothing came since the last round: make the newest entry provable. A no-op when it is already.
@@ -89,7 +90,7 @@ absl::Status StoreCore::RunBackgroundWork() {
   EndOldestTransactionsBeyondBounds();
   REPOTXN_RETURN_IF_ERROR(PurgeRemoved());
   if (queue_->poison().ok()) REPOTXN_RETURN_IF_ERROR(TrimBehindConsumers());
-  if (CheckpointIsDue()) REPOTXN_RETURN_IF_ERROR(Checkpoint());
+  if (!owes && CheckpointIsDue()) REPOTXN_RETURN_IF_ERROR(Checkpoint());
   // Last: what it meets must not hold a checkpoint back.
   return ReconcileWhenDue();
 }
@@ -207,6 +208,8 @@ absl::Status StoreCore::Checkpoint() {
   const storage::MutexLock lock(&checkpoint_mutex_);
   REPOTXN_RETURN_IF_ERROR(queue_->poison());
   checkpointed_at_ = environment_.clock->Monotonic();
+  // The applied position may pass nothing that a directory still lacks.
+  REPOTXN_RETURN_IF_ERROR(DoOwedWork(Materializer::Try::kAll));
   const wal::LogPosition position = publisher_->committed_position();
   REPOTXN_ASSIGN_OR_RETURN(const Behind behind, MaterializeTo(position.lsn, Materializer::Try::kAll));
   REPOTXN_RETURN_IF_ERROR(queue_->poison());

@@ -15,6 +15,12 @@
 namespace repotxn::txn {
 namespace {
 
+// Says where an operator has to look.
+absl::Status Located(const absl::Status& status, const RepositoryId& id) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(layout::RepositoryDirectory(id).text(), ": ", status.message()));
+}
+
 bool ChangesNothing(const StagedChanges& changes) {
   if (!changes.groups.empty() || !changes.removed_groups.empty() || !changes.keys.empty() ||
       changes.fences_request) {
@@ -346,7 +352,7 @@ absl::Status StoreCore::ExtendSnapshot(StagedChanges* changes) {
 
 absl::Status StoreCore::DoAlternatesWork(const EntryEffects& effects) {
   for (const ChangedAlternates& changed : effects.alternates) {
-    REPOTXN_RETURN_IF_ERROR(materializer_->WriteAlternates(changed));
+    REPOTXN_RETURN_IF_ERROR(Located(materializer_->WriteAlternates(changed), changed.id));
   }
   for (const ChangedAlternates& changed : effects.alternates) {
     const storage::StorePath objects = layout::RepositoryDirectory(changed.id) / "objects";
@@ -385,16 +391,16 @@ absl::Status StoreCore::CheckNotSetAside(const EntryEffects& effects) const {
   return absl::OkStatus();
 }
 
-absl::Status StoreCore::DoDirectoryWork(const PendingCommit& commit) {
-  for (const wal::CreateRepository& created : commit.effects.created) {
-    REPOTXN_RETURN_IF_ERROR(materializer_->CreateRepositoryDirectory(created));
+absl::Status StoreCore::DoDirectoryWork(const EntryEffects& effects, const TransactionId& id) {
+  for (const wal::CreateRepository& created : effects.created) {
+    REPOTXN_RETURN_IF_ERROR(Located(materializer_->CreateRepositoryDirectory(created), created.id));
   }
-  for (const wal::AddPack& pack : commit.effects.packs) {
-    REPOTXN_RETURN_IF_ERROR(AddPackFiles(pack, commit.id, commit.effects.created_at));
+  for (const wal::AddPack& pack : effects.packs) {
+    REPOTXN_RETURN_IF_ERROR(Located(AddPackFiles(pack, id, effects.created_at), pack.id));
   }
   // After the packs: what an unlinked repository borrowed is its own by now.
-  REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(commit.effects));
-  return DoPurgeWork(commit.effects);
+  REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));
+  return DoPurgeWork(effects);
 }
 
 absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at) {

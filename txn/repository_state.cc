@@ -320,6 +320,10 @@ int64_t RepositoryState::Publish(const RepositoryEffects& effects, wal::Lsn lsn)
 }
 
 absl::StatusOr<RepositoryState::Batch> RepositoryState::CollectBatch(wal::Lsn target) {
+  {
+    const storage::MutexLock lock(&mutex_);
+    if (owes_directory_work_) return fault_;
+  }
   REPOTXN_RETURN_IF_ERROR(LoadImage());
   const storage::MutexLock lock(&mutex_);
   Batch batch;
@@ -422,6 +426,15 @@ bool RepositoryState::SetAside(const absl::Status& fault, absl::Duration now) {
   patience_ = std::clamp(2 * patience_, kFirstPatience, kLastPatience);
   next_try_ = now + patience_;
   return is_new;
+}
+
+void RepositoryState::SetOwesDirectoryWork(bool owes) {
+  const storage::MutexLock lock(&mutex_);
+  owes_directory_work_ = owes;
+  if (owes) return;
+  // What it could not show before comes with its next batch; without one there is nothing amiss any more.
+  if (!refs_.has_dirty() && !files_.has_dirty()) fault_ = absl::OkStatus();
+  next_try_ = absl::ZeroDuration();
 }
 
 bool RepositoryState::IsWorthATry(absl::Duration now) const {

@@ -113,6 +113,8 @@ class RepositoryState {
   // Returns whether it was not set aside before. For whoever holds the latch, so that a fault never comes after the batch
   // that has mended it. `now` is monotonic: IsWorthATry() says when to try again, later and later up to a minute.
   bool SetAside(const absl::Status& fault, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
+  // Nothing is materialized while it does (txn/owed_work.cc).
+  void SetOwesDirectoryWork(bool owes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(latch_);
   bool IsWorthATry(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Loose object refs of the newest state (HEAD and symbolic refs do not count), and their values.
@@ -156,6 +158,7 @@ class RepositoryState {
   // that reaches it puts the disk right.
   wal::Lsn unfinished_target_ ABSL_GUARDED_BY(mutex_);
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
+  bool owes_directory_work_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration next_try_ ABSL_GUARDED_BY(mutex_), patience_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
 };

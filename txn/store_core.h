@@ -202,7 +202,19 @@ class StoreCore {
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
   absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at);
-  absl::Status DoDirectoryWork(const PendingCommit& commit);
+  absl::Status DoDirectoryWork(const EntryEffects& effects, const TransactionId& id);
+  // Owed directory work (txn/owed_work.cc).
+  struct OwedWork {
+    wal::Lsn lsn;
+    TransactionId id;
+    EntryEffects effects;
+  };
+  absl::Status DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id)
+      ABSL_LOCKS_EXCLUDED(owed_mutex_);
+  void Owe(OwedWork work, const absl::Status& why) ABSL_LOCKS_EXCLUDED(owed_mutex_);
+  void SetAsideOwing(const RepositoryId& id, const absl::Status& why);
+  // The first failure of what is still owed.
+  absl::Status DoOwedWork(Materializer::Try which) ABSL_LOCKS_EXCLUDED(owed_mutex_);
   void PublishEntry(const EntryEffects& effects, wal::Lsn lsn);
 
   // Consumers (txn/consumers.cc).
@@ -302,6 +314,9 @@ class StoreCore {
   absl::Duration checkpointed_at_ ABSL_GUARDED_BY(checkpoint_mutex_);
   absl::Status close_status_ ABSL_GUARDED_BY(checkpoint_mutex_);
   std::set<RepositoryId> set_aside_ ABSL_GUARDED_BY(checkpoint_mutex_);  // those with rows (txn/set_aside.h)
+
+  storage::Mutex owed_mutex_{storage::MutexRank::kSnapshot};
+  std::vector<OwedWork> owed_ ABSL_GUARDED_BY(owed_mutex_);  // in LSN order
 
   storage::Mutex pause_mutex_{storage::MutexRank::kLeaf};
   storage::CondVar pause_over_;

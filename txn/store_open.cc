@@ -41,13 +41,6 @@ absl::StatusOr<std::pair<StoreId, StoreId>> ParseStoreFile(const std::string& co
   return std::make_pair(*id, *incarnation);
 }
 
-// Says where an operator has to look.
-absl::Status Located(const absl::Status& status, wal::Lsn lsn, const RepositoryId& id) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("entry ", lsn.value(), ", directory ",
-                                                  layout::RepositoryDirectory(id).text(), ": ", status.message()));
-}
-
 std::vector<storage::StorePath> TopDirectories() {
   return {layout::Repositories(), layout::Repositories() / "@id", layout::Log(),
           layout::Payload(),      layout::Staging(),              layout::Snapshots(),
@@ -224,7 +217,7 @@ absl::Status StoreCore::OpenLog() {
   committer.admission.in_flight_max = options_.commits_in_flight_max;
   committer_ = std::make_unique<Committer>(
       queue_.get(), publisher_.get(), registry_.get(),
-      [this](const PendingCommit& commit) { return DoDirectoryWork(commit); },
+      [this](const PendingCommit& commit) { return DoDirectoryWork(commit.effects, commit.id); },
       [this] { return replicator_->PrepareSpace(); }, committer);
   snapshots_ = std::make_unique<SnapshotMaker>(fs_, materializer_.get(), publisher_.get(),
                                                registry_.get(),
@@ -245,16 +238,12 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
   DropPackedRefs(entry.dropped, &effects);
   PublishEntry(effects, entry.lsn);
   payload_retention_.Note(entry.lsn, entry.transaction_id, entry.body_payload_bytes);
-  for (const wal::CreateRepository& created : effects.created) {
-    REPOTXN_RETURN_IF_ERROR(
-        Located(materializer_->CreateRepositoryDirectory(created), entry.lsn, created.id));
+  if (absl::Status done = DoDirectoryWorkInOrder(effects, entry.transaction_id); !done.ok()) {
+    // A full disk is everybody's.
+    if (absl::IsResourceExhausted(done)) return done;
+    effects.repositories.clear();
+    Owe({entry.lsn, entry.transaction_id, std::move(effects)}, done);
   }
-  for (const wal::AddPack& pack : effects.packs) {
-    REPOTXN_RETURN_IF_ERROR(
-        Located(AddPackFiles(pack, entry.transaction_id, entry.manifest.created_at), entry.lsn, pack.id));
-  }
-  REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));
-  REPOTXN_RETURN_IF_ERROR(DoPurgeWork(effects));
   ++recovery_report_.entries_redone;
   return absl::OkStatus();
 }

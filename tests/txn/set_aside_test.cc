@@ -238,6 +238,39 @@ TEST_F(SetAsideTest, IsNotDoneForWhatCanBeMovedAway) {
   EXPECT_EQ(OnDisk(broken_, "hooks/update"), "y");
 }
 
+// The directory of an entry in the log's tail: the store opens without it, and waits for nobody but the log.
+TEST_F(SetAsideTest, AStoreOpensThoughADirectoryOfItsTailIsBroken) {
+  const RepositoryId fresh = world_.Create("fresh");
+  ASSERT_TRUE(world_.Set(fresh, Branch("main"), World::At(2)).committed());
+  ASSERT_TRUE(world_.Set(other_, Branch("main"), World::At(3)).committed());
+  const std::string before = Visible(world_);
+  auto left = world_.fs().CrashClone({CrashSurvival::kEverything, 0, 0});
+  FaultFileSystem fault(left.get());
+  fault.AddRule({.operation = FileOperation::kRename,
+                 .path_prefix = txn::layout::RepositoryDirectory(fresh).text(),
+                 .status = absl::UnavailableError("input/output error"),
+                 .is_sticky = true});
+  World after(5);
+  ASSERT_THAT(after.OpenOn(&fault, Options()), IsOk());
+  EXPECT_EQ(Visible(after), before);
+  EXPECT_EQ(after.store().Metrics().repositories_set_aside, 1);
+  EXPECT_TRUE(after.Set(other_, Branch("main"), World::At(4)).committed());
+  EXPECT_EQ(after.Set(fresh, Branch("main"), World::At(4)).outcome, CommitOutcome::kNotCommitted);
+  EXPECT_THAT(after.store().RunBackgroundWork(), IsOk());
+  // What it owes is in the log alone.
+  EXPECT_THAT(after.store().Checkpoint(), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(after.store().Health(), IsOk());
+
+  fault.ClearRules();
+  after.clock().Advance(absl::Minutes(1));
+  EXPECT_THAT(after.store().RunBackgroundWork(), IsOk());
+  EXPECT_EQ(after.store().Metrics().repositories_set_aside, 0);
+  EXPECT_TRUE(after.Set(fresh, Branch("main"), World::At(4)).committed());
+  EXPECT_THAT(after.store().Checkpoint(), IsOk());
+  EXPECT_THAT(after.store().Close(), IsOk());
+  after.Drop();
+}
+
 class SetAsideCrashTest : public SetAsideTest {
  protected:
   // Breaks, checkpoints, goes on beside it, mends, checkpoints: what every crash on the way leaves. The first fault found.
