@@ -30,17 +30,20 @@ void IntentQueue::Turn::GiveUp() {
   --turns_held;
 }
 
-IntentQueue::Turn IntentQueue::LineUp(std::vector<LockKey> keys, const storage::WaitLimit& limit,
+IntentQueue::Turn IntentQueue::LineUp(std::vector<Claim> claims, const storage::WaitLimit& limit,
                                       absl::Duration patience) {
-  std::sort(keys.begin(), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  if (keys.empty() || turns_held > 0) return Turn();
+  // Of two claims of one key the one that does not only pass comes first, and counts.
+  std::sort(claims.begin(), claims.end());
+  claims.erase(std::unique(claims.begin(), claims.end(),
+                           [](const Claim& a, const Claim& b) { return a.key == b.key; }),
+               claims.end());
+  if (claims.empty() || turns_held > 0) return Turn();
   auto place = std::make_unique<Place>();
-  place->keys = std::move(keys);
+  place->claims = std::move(claims);
   const absl::Duration until = limit.clock->Monotonic() + patience;
   const storage::CancellationWaker waker(limit, &mutex_, &place->moved);
   const storage::MutexLock lock(&mutex_);
-  for (const LockKey& key : place->keys) lines_[key].push_back(place.get());
+  for (const Claim& claim : place->claims) lines_[claim.key].push_back({place.get(), claim.passes});
   size_.fetch_add(1);
   while (!HeadsAllLines(*place)) {
     const absl::Duration left = until - limit.clock->Monotonic();
@@ -55,39 +58,61 @@ IntentQueue::Turn IntentQueue::LineUp(std::vector<LockKey> keys, const storage::
 }
 
 bool IntentQueue::HeadsAllLines(const Place& place) const {
-  for (const LockKey& key : place.keys) {
-    if (lines_.at(key).front() != &place) return false;
+  for (const Claim& claim : place.claims) {
+    // Whoever passes has before him at most others who do.
+    const Line& line = lines_.at(claim.key);
+    auto standing = line.begin();
+    while (claim.passes && standing->passes && standing->place != &place) ++standing;
+    if (standing->place != &place) return false;
   }
   return true;
 }
 
 void IntentQueue::Remove(Place* place) {
-  for (const LockKey& key : place->keys) {
-    const auto it = lines_.find(key);
+  for (const Claim& claim : place->claims) {
+    const auto it = lines_.find(claim.key);
     REPOTXN_DCHECK(it != lines_.end());
-    it->second.remove(place);
-    if (it->second.empty()) {
+    Line& line = it->second;
+    line.remove_if([place](const Standing& standing) { return standing.place == place; });
+    if (line.empty()) {
       lines_.erase(it);
-    } else {
-      it->second.front()->moved.Signal();
+      continue;
+    }
+    // The first, and with it all who pass as he does.
+    for (auto standing = line.begin(); standing != line.end(); ++standing) {
+      standing->place->moved.Signal();
+      if (!standing->passes) break;
     }
   }
   size_.fetch_sub(1);
 }
 
-std::vector<LockKey> IntentQueue::Contended(const Footprint& footprint) const {
-  std::vector<LockKey> contended;
+std::vector<IntentQueue::Claim> IntentQueue::Contended(const Footprint& footprint) const {
+  std::vector<Claim> contended;
   if (size_.load() == 0) return contended;
   const storage::MutexLock lock(&mutex_);
   for (const Lock& held : footprint.locks()) {
-    if (held.mode == LockMode::kExclusive && lines_.contains(held.key)) contended.push_back(held.key);
+    const bool passes = IsRoot(held.key);
+    if (!passes && held.mode != LockMode::kExclusive) continue;
+    const auto line = lines_.find(held.key);
+    if (line == lines_.end()) continue;
+    const bool is_line = std::any_of(line->second.begin(), line->second.end(),
+                                     [](const Standing& standing) { return !standing.passes; });
+    if (is_line) contended.push_back({held.key, passes});
   }
   return contended;
 }
 
-bool IntentQueue::IsWorthALine(const LockKey& key) {
-  return key.kind == KeyKind::kRef || key.kind == KeyKind::kKey ||
-         (key.kind == KeyKind::kEntry && !key.bytes.empty());
+std::optional<IntentQueue::Claim> IntentQueue::LineFor(const LockKey& key) {
+  switch (key.kind) {
+    case KeyKind::kRef:
+    case KeyKind::kKey: return Claim{key};
+    case KeyKind::kEntry: return IsRoot(key) ? std::nullopt : std::optional<Claim>(Claim{key});
+    case KeyKind::kChildren:
+    case KeyKind::kSubtree:
+    case KeyKind::kRefPrefix: return Claim{LockKey::Root(key.id)};
+    default: return std::nullopt;
+  }
 }
 
 }  // namespace repotxn::locks

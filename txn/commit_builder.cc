@@ -260,11 +260,11 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
   }
   if (!changes->has_turn) {
     for (const PendingCommit::Part& part : commit->parts) {
-      for (locks::LockKey& key : intents_.Contended(part.footprint)) {
-        changes->keys_to_line_up_for.push_back(std::move(key));
+      for (locks::IntentQueue::Claim& claim : intents_.Contended(part.footprint)) {
+        changes->lines_to_stand_in.push_back(std::move(claim));
       }
     }
-    if (!changes->keys_to_line_up_for.empty()) {
+    if (!changes->lines_to_stand_in.empty()) {
       changes->was_put_off = true;
       CommitResult result = NotCommitted(changes->id, absl::AbortedError("others stand in line for a key"));
       conclude(result);
@@ -282,8 +282,8 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     WakeBackground();
     return result;
   }
-  if (commit->lost_on && locks::IntentQueue::IsWorthALine(*commit->lost_on)) {
-    changes->keys_to_line_up_for.push_back(*commit->lost_on);
+  if (commit->lost_on) {
+    if (auto line = locks::IntentQueue::LineFor(*commit->lost_on)) changes->lines_to_stand_in.push_back(*std::move(line));
   }
   conclude(result);
   return result;

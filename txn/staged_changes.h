@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "locks/derivation.h"
+#include "locks/intent_queue.h"
 #include "refs/ref_update.h"
 #include "storage/wait_limit.h"
 #include "txn/entry_effects.h"
@@ -67,8 +68,8 @@ struct StagedChanges {
   bool has_ended = false;   // by its owner
   // Commits of keys for which others stand in line are put off: unless this is one whose turn it is.
   bool has_turn = true;
-  // Filled by a commit that lost, or was put off: the keys to stand in line for.
-  std::vector<locks::LockKey> keys_to_line_up_for;
+  // Filled by a commit that lost, or was put off: the lines to stand in.
+  std::vector<locks::IntentQueue::Claim> lines_to_stand_in;
   bool was_put_off = false;
   // Set by a commit whose caller left before the outcome was known: the commit itself lets the id go.
   bool is_detached = false;

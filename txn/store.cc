@@ -157,8 +157,8 @@ void StoreCore::AwaitRetry(RunCall* call, const CommitResult& lost, absl::Durati
     committer_->AdvanceDetached(conflict->conflicting_lsn);
     publisher_->AwaitCommitted(conflict->conflicting_lsn, call->limit);
   }
-  if (options_.intent_queue && !call->is_impatient && !call->hot_keys.empty()) {
-    call->turn = intents_.LineUp(call->hot_keys, call->limit, kLinePatience);
+  if (options_.intent_queue && !call->is_impatient && !call->lines.empty()) {
+    call->turn = intents_.LineUp(call->lines, call->limit, kLinePatience);
     if (call->turn.is_held()) return;
     call->is_impatient = true;
   }
@@ -184,8 +184,7 @@ CommitResult StoreCore::PlayOnce(RunCall* call, absl::FunctionRef<absl::Status(T
   result = (*transaction)->Commit();
   call->is_detached = changes->is_detached;
   call->was_put_off = changes->was_put_off;
-  call->hot_keys.insert(call->hot_keys.end(), changes->keys_to_line_up_for.begin(),
-                        changes->keys_to_line_up_for.end());
+  call->lines.insert(call->lines.end(), changes->lines_to_stand_in.begin(), changes->lines_to_stand_in.end());
   return result;
 }
 

@@ -154,8 +154,8 @@ class StoreCore {
     std::shared_ptr<RunMemo> memo = std::make_shared<RunMemo>();
     absl::Status previous_conflict;
     bool is_detached = false;
-    // Keys that the body wrote and that were contended, and the turn for them.
-    std::vector<locks::LockKey> hot_keys;
+    // Lines of what the body lost on or was put off for, and the turn in them.
+    std::vector<locks::IntentQueue::Claim> lines;
     locks::IntentQueue::Turn turn;
     bool was_put_off = false;
     bool is_impatient = false;  // waited long enough: stands in no line any more

@@ -14,6 +14,7 @@ namespace {
 
 using locks::Footprint;
 using locks::IntentQueue;
+using Claim = locks::IntentQueue::Claim;
 using locks::Lock;
 using locks::LockKey;
 
@@ -27,14 +28,21 @@ class IntentQueueTest : public ::testing::Test {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
-  IntentQueue::Turn TakeTurn(std::vector<LockKey> keys) { return queue_.LineUp(std::move(keys), limit_, absl::Hours(1)); }
+  static std::vector<Claim> Claims(const std::vector<LockKey>& keys, bool passes = false) {
+    std::vector<Claim> claims;
+    for (const LockKey& key : keys) claims.push_back({key, passes});
+    return claims;
+  }
+  IntentQueue::Turn TakeTurn(const std::vector<LockKey>& keys, bool passes = false) {
+    return queue_.LineUp(Claims(keys, passes), limit_, absl::Hours(1));
+  }
   void Come(const std::string& name, std::vector<LockKey> keys, storage::CancellationToken cancellation = {},
-            absl::Duration patience = absl::Hours(1)) {
+            absl::Duration patience = absl::Hours(1), bool passes = false) {
     const int before = queue_.size();
     storage::WaitLimit limit = limit_;
     limit.cancellation = std::move(cancellation);
-    threads_.emplace_back([this, name, keys, limit, patience] {
-      const IntentQueue::Turn turn = queue_.LineUp(keys, limit, patience);
+    threads_.emplace_back([this, name, keys, limit, patience, passes] {
+      const IntentQueue::Turn turn = queue_.LineUp(Claims(keys, passes), limit, patience);
       const storage::MutexLock lock(&mutex_);
       absl::StrAppend(&order_, order_.empty() ? "" : " ", name, turn.is_held() ? "" : ":none");
     });
@@ -121,14 +129,45 @@ TEST_F(IntentQueueTest, NamesTheKeysThatAreWrittenAndHaveALine) {
   const Footprint footprint({Lock::Exclusive(Key("a")), Lock::Shared(Key("b")), Lock::Exclusive(Key("c"))});
   EXPECT_TRUE(queue_.Contended(footprint).empty());
   const IntentQueue::Turn turn = TakeTurn({Key("a"), Key("b")});
-  EXPECT_EQ(queue_.Contended(footprint), std::vector<LockKey>{Key("a")});
+  EXPECT_EQ(queue_.Contended(footprint), Claims({Key("a")}));
+}
+
+// B10. Whoever needs a whole repository stands before its root; the others go past side by side when he has had his turn.
+TEST_F(IntentQueueTest, LetsThoseWhoOnlyPassGoOnSideBySide) {
+  const LockKey root = LockKey::Root(RepositoryId());
+  const Footprint push({Lock::Passed(root), Lock::Exclusive(Key("a"))});
+  IntentQueue::Turn whole = TakeTurn({root});
+  EXPECT_EQ(queue_.Contended(push), Claims({root}, true));
+  for (const char* name : {"p", "p", "p"}) Come(name, {root}, {}, absl::Hours(1), /*passes=*/true);
+  Come("whole", {root});
+  Come("late", {root}, {}, absl::Hours(1), /*passes=*/true);
+  EXPECT_EQ(Order(), "");
+  whole.GiveUp();
+  Join();
+  EXPECT_EQ(Order(), "p p p whole late");
+  // A line of passers is none.
+  const IntentQueue::Turn passing = TakeTurn({root}, true);
+  EXPECT_TRUE(passing.is_held());
+  EXPECT_TRUE(queue_.Contended(push).empty());
+}
+
+TEST_F(IntentQueueTest, OfTwoClaimsOfOneKeyTheStrongerCounts) {
+  const LockKey root = LockKey::Root(RepositoryId());
+  const IntentQueue::Turn turn =
+      queue_.LineUp({{root, true}, {Key("a"), false}, {root, false}}, limit_, absl::Hours(1));
+  EXPECT_TRUE(turn.is_held());
+  EXPECT_EQ(queue_.Contended(Footprint({Lock::Passed(root)})), Claims({root}, true));
 }
 
 TEST_F(IntentQueueTest, MakesNoLineForWhatEverybodyPasses) {
-  EXPECT_TRUE(IntentQueue::IsWorthALine(Key("a")));
-  EXPECT_TRUE(IntentQueue::IsWorthALine(LockKey::Entry(RepositoryId(), "info/f")));
-  EXPECT_FALSE(IntentQueue::IsWorthALine(LockKey::Root(RepositoryId())));
-  EXPECT_FALSE(IntentQueue::IsWorthALine(LockKey::RefPrefix(RepositoryId(), "refs/")));
+  const RepositoryId id;
+  const LockKey root = LockKey::Root(id);
+  EXPECT_EQ(IntentQueue::LineFor(Key("a")), Claim{Key("a")});
+  EXPECT_EQ(IntentQueue::LineFor(LockKey::Entry(id, "info/f")), (Claim{LockKey::Entry(id, "info/f")}));
+  EXPECT_EQ(IntentQueue::LineFor(LockKey::RefPrefix(id, "refs/")), Claim{root});
+  EXPECT_EQ(IntentQueue::LineFor(LockKey::Children(id, "objects/pack")), Claim{root});
+  EXPECT_EQ(IntentQueue::LineFor(root), std::nullopt);
+  EXPECT_EQ(IntentQueue::LineFor(LockKey::PathEntry("group")), std::nullopt);
   EXPECT_FALSE(TakeTurn({}).is_held());
 }
 

@@ -109,6 +109,49 @@ TEST_F(HotRefTest, PutsOffWhoComesWhileAnotherHasItsTurn) {
   EXPECT_EQ(World::Name(world_.Read(id_, Branch("hot"))), "c3");
 }
 
+// B10: who reads all refs loses against every push. Once it has lost, pushes let it have its turn, and then go on.
+TEST_F(HotRefTest, WhoNeedsAWholeRepositoryHasHisTurnHoweverManyWriteInIt) {
+  txn::StoreOptions options = World::Options();
+  options.intent_queue = true;
+  Open(options);
+  Notification has_turn, go_on;
+  CommitResult whole;
+  CommitResult pushes[3];
+  std::thread reader([&] {
+    int plays = 0;
+    whole = world_.store().Run({.begin = {}, .retries_max = 1}, [&](Transaction& txn) -> absl::Status {
+      REPOTXN_RETURN_IF_ERROR(txn.ListRefs(id_, "").status());
+      if (++plays == 1) {
+        REPOTXN_RETURN_IF_ERROR(world_.Set(id_, Branch("some"), World::At(1)).status);
+      } else {
+        has_turn.Notify();
+        go_on.WaitForNotification();
+      }
+      return txn.PutFile(id_, "info/refs-seen", {"x", 0644});
+    });
+  });
+  has_turn.WaitForNotification();
+  std::vector<std::thread> pushers;
+  for (int n = 0; n < 3; ++n) {
+    pushers.emplace_back([&, n] {
+      pushes[n] = world_.store().Run({.begin = {}, .retries_max = 0}, [&](Transaction& txn) {
+        return txn.UpdateRef(id_, {.name = Branch(absl::StrCat("b", n)), .expected = {}, .value = World::At(2)});
+      });
+    });
+  }
+  while (Metrics().writers_in_line < 4) std::this_thread::yield();
+  go_on.Notify();
+  reader.join();
+  for (std::thread& pusher : pushers) pusher.join();
+  EXPECT_TRUE(whole.committed()) << whole.status;
+  EXPECT_EQ(whole.attempts, 2);
+  for (const CommitResult& push : pushes) {
+    EXPECT_TRUE(push.committed()) << push.status;
+    EXPECT_LT(whole.lsn, push.lsn);
+  }
+  EXPECT_EQ(Metrics().writers_in_line, 0);
+}
+
 // A holder that hangs stops nobody: the line is for speed alone.
 TEST_F(HotRefTest, GoesOnWithoutATurnWhenItsHolderHangs) {
   txn::StoreOptions options = World::Options();
