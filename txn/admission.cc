@@ -119,7 +119,7 @@ void Admission::AdmitNext() {
 }
 
 void Admission::Leave() {
-  const int before = in_flight_.fetch_sub(1);
+  [[maybe_unused]] const int before = in_flight_.fetch_sub(1);
   REPOTXN_DCHECK(before > 0);
   if (waiting_.load() == 0) return;
   const storage::MutexLock lock(&mutex_);
