@@ -248,16 +248,13 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     payload->ReleaseToLog();
     if (result.committed() && !payload->files().empty()) payload_retention_.Note(result.lsn, id, manifest_bytes);
   };
-  if (!prepared.ok()) {
-    CommitResult result = NotCommitted(changes->id, prepared);
+  const auto refuse = [&conclude, changes](absl::Status why) {
+    CommitResult result = NotCommitted(changes->id, std::move(why));
     conclude(result);
     return result;
-  }
-  if (absl::Status set_aside = CheckNotSetAside(commit->effects); !set_aside.ok()) {
-    CommitResult result = NotCommitted(changes->id, std::move(set_aside));
-    conclude(result);
-    return result;
-  }
+  };
+  if (!prepared.ok()) return refuse(prepared);
+  if (absl::Status set_aside = CheckNotSetAside(commit->effects); !set_aside.ok()) return refuse(std::move(set_aside));
   if (!changes->has_turn) {
     for (const PendingCommit::Part& part : commit->parts) {
       for (locks::IntentQueue::Claim& claim : intents_.Contended(part.footprint)) {
@@ -266,9 +263,7 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     }
     if (!changes->lines_to_stand_in.empty()) {
       changes->was_put_off = true;
-      CommitResult result = NotCommitted(changes->id, absl::AbortedError("others stand in line for a key"));
-      conclude(result);
-      return result;
+      return refuse(absl::AbortedError("others stand in line for a key"));
     }
   }
   commit->settle = [this, conclude, id = changes->id](const CommitResult& result) {

@@ -259,7 +259,14 @@ wal::Lsn Committer::newest_detached() const {
   return detached_.empty() ? wal::Lsn::Zero() : detached_.back()->ticket.lsn();
 }
 
-void Committer::AdvanceDetached(wal::Lsn wait_for) {
+void Committer::PutBackDetached(PendingCommit* commit, bool is_durable) {
+  const storage::MutexLock lock(&detached_mutex_);
+  commit->is_durable = is_durable;
+  commit->is_being_advanced = false;
+  unattended_.fetch_add(1);
+}
+
+void Committer::AdvanceDetached(wal::Lsn wait_for, const storage::WaitLimit& limit) {
   if (detached_count_.load() == 0) return;
   while (PendingCommit* const commit = TakeDetached(wait_for)) {
     if (commit->is_durable) {
@@ -267,16 +274,19 @@ void Committer::AdvanceDetached(wal::Lsn wait_for) {
       continue;
     }
     absl::Status why;
-    const wal::AppendOutcome appended = queue_->AwaitDurable(&commit->ticket, &why);
-    if (appended != wal::AppendOutcome::kCommitted) {
-      Settle(commit, NotDurable(*commit, appended, std::move(why)));
+    const auto appended = queue_->AwaitDurable(&commit->ticket, limit, &why);
+    if (!appended) {
+      PutBackDetached(commit, /*is_durable=*/false);
+      // Who closes the store may have found it attended.
+      WakeDrain();
+      return;
+    }
+    if (*appended != wal::AppendOutcome::kCommitted) {
+      Settle(commit, NotDurable(*commit, *appended, std::move(why)));
       continue;
     }
     DoDirectoryWork(commit);
-    const storage::MutexLock lock(&detached_mutex_);
-    commit->is_durable = true;
-    commit->is_being_advanced = false;
-    unattended_.fetch_add(1);
+    PutBackDetached(commit, /*is_durable=*/true);
   }
 }
 

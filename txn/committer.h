@@ -110,8 +110,9 @@ class Committer {
   // commit came during step 3 it is detached: taken (`*commit` is null), and settle() tells the outcome later.
   CommitResult Commit(std::unique_ptr<PendingCommit>* commit);
   // Carries detached commits on: those up to `wait_for` to their ends, the others as far as it goes without waiting. With
-  // newest_detached() it ends however many come meanwhile.
-  void AdvanceDetached(wal::Lsn wait_for) ABSL_LOCKS_EXCLUDED(detached_mutex_);
+  // newest_detached() it ends however many come meanwhile. `limit` ends the wait for the log; what was waited for is left to
+  // the next who comes by.
+  void AdvanceDetached(wal::Lsn wait_for, const storage::WaitLimit& limit = {}) ABSL_LOCKS_EXCLUDED(detached_mutex_);
   wal::Lsn newest_detached() const ABSL_LOCKS_EXCLUDED(detached_mutex_);
   // The check of step 2 alone.
   absl::Status DryRun(const PendingCommit& commit);
@@ -143,6 +144,8 @@ class Committer {
   // What the log's answer means when it is not "committed".
   CommitResult NotDurable(const PendingCommit& commit, wal::AppendOutcome appended, absl::Status why);
   void Detach(std::unique_ptr<PendingCommit> commit) ABSL_LOCKS_EXCLUDED(detached_mutex_, drain_mutex_);
+  // Gives back one that was taken, for others to carry on.
+  void PutBackDetached(PendingCommit* commit, bool is_durable) ABSL_LOCKS_EXCLUDED(detached_mutex_);
   PendingCommit* TakeDetached(wal::Lsn wait_for) ABSL_LOCKS_EXCLUDED(detached_mutex_);
   void Settle(PendingCommit* commit, const CommitResult& result) ABSL_LOCKS_EXCLUDED(detached_mutex_);
 

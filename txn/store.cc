@@ -154,7 +154,7 @@ void StoreCore::AwaitRetry(RunCall* call, const CommitResult& lost, absl::Durati
   // What it lost against may be on its way to the disk still: a new snapshot would not have it [hard case B11].
   if (const auto conflict = locks::ConflictDetailOf(lost.status)) {
     // And nobody may be on the way to write it.
-    committer_->AdvanceDetached(conflict->conflicting_lsn);
+    committer_->AdvanceDetached(conflict->conflicting_lsn, call->limit);
     publisher_->AwaitCommitted(conflict->conflicting_lsn, call->limit);
   }
   if (options_.intent_queue && !call->is_impatient && !call->lines.empty()) {

@@ -294,6 +294,35 @@ TEST_F(CancellationTest, ARetryWritesWhatNobodyElseWrites) {
   EXPECT_EQ(World::Name(world_.Read(id_, Branch("contended"))), "c3");
 }
 
+// The same while another writes the log for all: the one who waits may still be called off.
+TEST_F(CancellationTest, EndsTheWaitForWhatWentOnAloneWhenItIsCancelled) {
+  CommitResult led, left, retried;
+  StartLeader(&led);
+  Start(&left, [this, begin = Cancellable()] { return Set(begin, "contended", 2); });
+  AwaitInFlight(2);
+  source_.request_stop();
+  threads_.back().join();
+  threads_.pop_back();
+  ASSERT_EQ(left.outcome, CommitOutcome::kUnknown);
+
+  storage::CancellationSource again;
+  txn::BeginOptions begin;
+  begin.cancellation = again.get_token();
+  Start(&retried, [this, begin] { return Set(begin, "contended", 3); });
+  while (Metrics().conflicts < 1) std::this_thread::yield();
+  again.request_stop();
+  threads_.back().join();
+  threads_.pop_back();
+  EXPECT_EQ(retried.outcome, CommitOutcome::kNotCommitted);
+  EXPECT_THAT(retried.status, StatusIs(absl::StatusCode::kCancelled));
+
+  OpenGate();
+  Join();
+  ASSERT_THAT(world_.store().RunBackgroundWork(), IsOk());
+  EXPECT_EQ(Metrics().commits_detached, 0);
+  EXPECT_EQ(world_.store().OutcomeOf(left.transaction_id).outcome, CommitOutcome::kCommitted);
+}
+
 TEST_F(CancellationTest, EndsTheWaitForARetryWhenItIsCancelled) {
   CommitResult leader, loser;
   StartLeader(&leader);
