@@ -84,8 +84,28 @@ struct PackMergeOptions {
 // What a merge does.
 struct PackMerge {
   int64_t packs_before = 0;
-  int64_t packs_merged = 0;  // into one
-  int64_t objects = 0;       // in that one
+  int64_t packs_merged = 0;   // into one
+  int64_t loose_objects = 0;  // taken into it
+  int64_t objects = 0;        // in that one
+};
+
+struct RepackOptions {
+  // Unreachable objects that were added before are removed, unless one that stays names them. InfinitePast: none.
+  absl::Time expire_before = absl::InfinitePast();
+};
+// What a repack does.
+struct Repack {
+  int64_t packs_before = 0, packs_after = 0;
+  int64_t reachable = 0;  // objects, in one pack
+  int64_t cruft = 0;      // unreachable ones that stay, in another
+  int64_t borrowed = 0;   // objects given up, since a pool has them
+  int64_t removed = 0;    // objects that are gone
+};
+
+// What was written of the files that Git derives from objects and refs.
+struct DerivedIndexes {
+  bool has_commit_graph = false, has_multi_pack_index = false, has_bitmap = false;  // afterwards
+  bool is_changed = false;
 };
 
 struct ForkOptions {
@@ -182,6 +202,17 @@ class Transaction {
   // Errors: kFailedPrecondition the repository is created by the same transaction, or a file that Git keeps for itself
   // stands in the way (a `.keep`, a multi-pack-index of an adopted repository); kDataLoss a damaged pack.
   absl::StatusOr<PackMerge> MergePacks(const RepositoryId& id, const PackMergeOptions& options);
+
+  // Packs the repository anew: the objects that its refs, or any object or ref of a repository that borrows from it, reach go
+  // into one pack; the others into a second with the time of each (a cruft pack), but for those that expire, which are removed.
+  // Closure is proved: nothing that stays, here or in a borrower, names what goes. What a pool has is given up. Git
+  // children run; pushes go on meanwhile, and what they use of the objects to be removed makes it begin anew (kAborted).
+  //
+  // Errors: kFailedPrecondition loose objects are there (MergePacks() first), a `.keep` (nothing expires then), or the
+  // repository is created by the same transaction; kDataLoss a missing or damaged object.
+  absl::StatusOr<Repack> RepackObjects(const RepositoryId& id, const RepackOptions& options);
+  // Brings commit-graph, multi-pack-index and bitmap up to date with refs and packs, and removes damaged or stale parts.
+  absl::StatusOr<DerivedIndexes> WriteDerivedIndexes(const RepositoryId& id);
 
   // Refs. Full names. A read of a symbolic ref (also a dangling one) gives its own value, unresolved; absent refs are
   // RefValue::Absent(), not an error.
