@@ -291,6 +291,7 @@ absl::Status StoreCore::Close() {
   live_.Close();
   consumers_->Close();
   publisher_->WakeWaiters();
+  pack_pressure_.Release();
   StopBackground();
   committer_->Drain();
   snapshots_->DropUnused(0);

@@ -142,7 +142,8 @@ struct OperationValidator {
   absl::Status operator()(const wal::EditPackedRefs&) const { return absl::OkStatus(); }
   absl::Status operator()(const wal::AddPack& op) const {
     if (!IsPackName(op.name)) return Malformed("name of a pack");
-    return IsPayload(op.pack) && IsPayload(op.index) && IsPayload(op.reverse_index)
+    return IsPayload(op.pack) && IsPayload(op.index) && IsPayload(op.reverse_index) &&
+                   (!op.is_cruft() || IsPayload(op.cruft_times))
                ? absl::OkStatus()
                : Malformed("payload of a pack");
   }
@@ -262,8 +263,11 @@ absl::Status ValidateManifest(const wal::Manifest& manifest) {
   for (const wal::Operation& operation : manifest.operations) {
     REPOTXN_RETURN_IF_ERROR(std::visit(OperationValidator{}, operation));
   }
-  if (!manifest.note.objects_removed.empty()) {
-    return absl::UnimplementedError("operation that this version does not apply");
+  for (const wal::ObjectsRemoved& removed : manifest.note.objects_removed) {
+    if (removed.id.IsZero() || removed.oids.empty()) return Malformed("removed objects");
+    for (const std::string& oid : removed.oids) {
+      if (!ObjectId::FromBytes(oid).ok()) return Malformed("id of a removed object");
+    }
   }
   return refs::VerifyRefOperations(manifest);
 }
@@ -290,6 +294,9 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
     } else if (!refs::IsRefOperation(operation)) {
       REPOTXN_RETURN_IF_ERROR(AddFileEffects(operation, read_payload, &builder));
     }
+  }
+  for (const wal::ObjectsRemoved& removed : manifest.note.objects_removed) {
+    effects.objects_removed.push_back(removed.id);
   }
   REPOTXN_RETURN_IF_ERROR(AddRefEffects(manifest, &builder));
   effects.repositories = builder.Take();

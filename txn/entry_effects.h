@@ -61,6 +61,8 @@ struct EntryEffects {
   std::vector<ChangedAlternates> alternates;
   // Condemned when the entry is published; no directory work.
   std::vector<wal::RemovePack> removed_packs;
+  // Repositories that have lost objects, whose packs are among those removed.
+  std::vector<RepositoryId> objects_removed;
   std::vector<RepositoryId> purged;
   // Those of `purged` whose directories are given back, and where to.
   std::vector<std::pair<RepositoryId, std::string>> released;

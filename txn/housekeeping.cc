@@ -2,6 +2,7 @@
 //
 // Each task is a transaction like any other, so it never holds a push back. One that lost against another, or failed, is
 // tried again when the next pack comes.
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "storage/log.h"
 #include "storage/status_macros.h"
@@ -46,14 +47,18 @@ absl::Status StoreCore::RunHousekeeping() {
 absl::Status StoreCore::MergePacksOf(RepositoryState* repository) {
   // Before the look: what is added from here on counts for the next merge.
   repository->NotePacksMerged();
-  bool is_merged = false;
+  pack_pressure_.NoteMerge();
+  const auto note = absl::MakeCleanup([this] { pack_pressure_.NoteMerge(); });
+  bool is_merged = false, has_loose = false;
   const CommitResult result = Run({}, [&](Transaction& transaction) -> absl::Status {
     REPOTXN_ASSIGN_OR_RETURN(const PackMerge merge, transaction.MergePacks(repository->id(), {}));
     is_merged = merge.packs_merged > 0;
+    has_loose = merge.loose_objects > 0;
     return absl::OkStatus();
   });
   if (!result.committed()) return absl::IsNotFound(result.status) ? absl::OkStatus() : result.status;
   if (is_merged) pack_merges_.fetch_add(1, std::memory_order_relaxed);
+  if (has_loose) return DropPackedLooseObjects(*repository);
   return absl::OkStatus();
 }
 

@@ -382,8 +382,9 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
   REPOTXN_RETURN_IF_ERROR(EnsureDirectory(layout::RepositoryDirectory(pack.id), packs));
   // The index last: Git takes a pack for complete when it sees one.
   const std::pair<const wal::PayloadFile*, absl::string_view> files[] = {
-      {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.index, ".idx"}};
+      {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.cruft_times, ".mtimes"}, {&pack.index, ".idx"}};
   for (const auto& [file, suffix] : files) {
+    if (file->sha256.empty()) continue;
     const storage::StorePath source =
         wal::PayloadPath(layout::Payload(), transaction_id, file->index);
     const storage::StorePath target = packs / absl::StrCat(pack.name, suffix);

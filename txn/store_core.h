@@ -37,6 +37,7 @@
 #include "txn/consumers.h"
 #include "txn/live_transactions.h"
 #include "txn/materializer.h"
+#include "txn/pack_pressure.h"
 #include "txn/partition.h"
 #include "txn/payload_retention.h"
 #include "txn/publisher.h"
@@ -82,7 +83,17 @@ class StoreCore {
     return repositories_->Get(id, row);
   }
   absl::StatusOr<std::vector<RepositoryId>> AlternatesOf(const RepositoryId& id, wal::Lsn at);
+  // The repository and all that it borrows from; what cannot be read is left out, and `*failure` says why.
+  std::vector<RepositoryId> ChainOf(const RepositoryId& id, wal::Lsn at, absl::Status* failure);
+  // All that borrow from it, at any distance, those that are removed and may come back included.
+  absl::StatusOr<std::set<RepositoryId>> BorrowersOf(const RepositoryId& id, wal::Lsn at);
+  // Whether a removed pack of the chain still lies about from which a Git child may be answered though objects are gone.
+  bool HasRemovedObjectsOnDisk(const RepositoryId& id);
   TransactionId NewTransactionId();
+
+  Partition* PartitionOf(wal::PartitionId id) { return partitions_->Get(id); }
+  // Footprint of a manifest and reads at the snapshot of `commit`, split into its parts.
+  absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads, PendingCommit* commit);
 
   // Adoption and reconciliation (txn/adoption.cc, txn/reconciler.cc).
   absl::Status Unadopt(const RepositoryId& id, absl::string_view target);
@@ -137,6 +148,7 @@ class StoreCore {
   Committer* committer() { return committer_.get(); }
   LiveTransactions* live() { return &live_; }
   SnapshotRegistry* registry() { return registry_.get(); }
+  locks::IntentQueue* intents() { return &intents_; }
   const StoreId& incarnation() const { return incarnation_; }
   const RecoveryReport& recovery_report() const { return recovery_report_; }
   int lock_descriptor() const { return lock_descriptor_.load(); }
@@ -191,25 +203,25 @@ class StoreCore {
                        PendingCommit* commit);
   absl::Status PrepareManifest(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
                                TransactionPayload* payload, PendingCommit* commit);
-  absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
-                              PendingCommit* commit);
   // Transactions of the store's own, which no client waits for. The first makes a manifest without operations; the second
   // prepares and commits one, whose file contents are all inline, with the rest of `commit` filled in by the caller.
   wal::Manifest NewOwnManifest();
   CommitResult CommitOwn(const wal::Manifest& manifest, std::unique_ptr<PendingCommit> commit);
   // kUnavailable when it changes a repository whose directory cannot be written.
   absl::Status CheckNotSetAside(const EntryEffects& effects) const;
+  // Waits for the merging of packs when an entry adds one to too many.
+  void AwaitPackMerge(const EntryEffects& effects, const storage::WaitLimit& limit);
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
-  absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at);
-  absl::Status DoDirectoryWork(const EntryEffects& effects, const TransactionId& id);
+  absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at, wal::Lsn lsn);
+  absl::Status DoDirectoryWork(const EntryEffects& effects, const TransactionId& id, wal::Lsn lsn);
   // Owed directory work (txn/owed_work.cc).
   struct OwedWork {
     wal::Lsn lsn;
     TransactionId id;
     EntryEffects effects;
   };
-  absl::Status DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id)
+  absl::Status DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id, wal::Lsn lsn)
       ABSL_LOCKS_EXCLUDED(owed_mutex_);
   void Owe(OwedWork work, const absl::Status& why) ABSL_LOCKS_EXCLUDED(owed_mutex_);
   void SetAsideOwing(const RepositoryId& id, const absl::Status& why);
@@ -257,6 +269,8 @@ class StoreCore {
   void HousekeepingLoop() ABSL_LOCKS_EXCLUDED(housekeeping_mutex_);
   bool NeedsPackMerge(const RepositoryState& repository) const;
   absl::Status MergePacksOf(RepositoryState* repository);
+  // Removes loose objects that a pack of the repository has (txn/loose_objects.cc).
+  absl::Status DropPackedLooseObjects(const RepositoryState& repository);
   // Unlinks removed packs that nobody can need any more (txn/condemned_files.h).
   absl::Status UnlinkCondemned();
   absl::Status UnlinkPack(const CondemnedFiles::Pack& pack);
@@ -301,6 +315,7 @@ class StoreCore {
   PayloadRetention payload_retention_;
   LiveTransactions live_;
   locks::IntentQueue intents_;
+  PackPressure pack_pressure_;
 
   std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, pack_merges_{0}, checkpoints_{0}, overlay_bytes_{0};
   std::atomic<int64_t> history_bytes_{0}, ended_idle_{0}, ended_too_old_{0};

@@ -8,12 +8,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "objects/borrowed_objects.h"
+#include "objects/object_set.h"
 #include "objects/pack_index.h"
 #include "objects/pack_merge.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
+#include "txn/live_objects.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
 #include "txn/transaction.h"
@@ -23,39 +24,9 @@ namespace repotxn::txn {
 namespace {
 
 constexpr absl::string_view kPackDirectory = "objects/pack";
-constexpr int kReadingsMax = 100;
 constexpr int64_t kIdsAtOnce = 4096;
 // A pack that stays holds so many times as many objects as all smaller ones together.
 constexpr int64_t kPackGrowth = 2;
-
-objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format) {
-  objects::ObjectPackingOptions options;
-  options.format = format;
-  options.is_condemned = [&core](const storage::StorePath& file) { return core.condemned().Contains(file); };
-  options.lock_fd = core.lock_descriptor();
-  return options;
-}
-
-// Packs in `directory`, as they stood at one moment: a pack may need another that was linked before it, and a directory
-// that changes while it is read may show the second alone. So two readings that say the same.
-absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(const StoreCore& core, const RepositoryId& id) {
-  storage::FileSystem& fs = *core.file_system();
-  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
-  std::vector<std::string> before;
-  for (int reading = 0; reading < kReadingsMax; ++reading) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
-    std::vector<std::string> packs;
-    for (const storage::DirectoryEntry& entry : entries) {
-      absl::string_view name = entry.name;
-      if (!absl::ConsumeSuffix(&name, ".idx") || core.condemned().Contains(id, name)) continue;
-      packs.emplace_back(name.data(), name.size());
-    }
-    std::sort(packs.begin(), packs.end());
-    if (reading > 0 && packs == before) return packs;
-    before = std::move(packs);
-  }
-  return absl::UnavailableError("packs of the repository change all the time");
-}
 
 // What Git keeps for itself and would be wrong about once packs are gone.
 absl::Status CheckNothingKeepsPacks(storage::FileSystem& fs, const storage::StorePath& directory) {
@@ -68,10 +39,10 @@ absl::Status CheckNothingKeepsPacks(storage::FileSystem& fs, const storage::Stor
   return absl::OkStatus();
 }
 
-// All objects of the packs, each once.
+// All objects of the packs, and `loose`, each once.
 absl::StatusOr<std::vector<ObjectId>> IdsOf(const std::map<std::string, std::unique_ptr<objects::PackIndex>>& indexes,
-                                            const std::vector<std::string>& packs) {
-  std::vector<ObjectId> all;
+                                            const std::vector<std::string>& packs, std::vector<ObjectId> loose) {
+  std::vector<ObjectId> all = std::move(loose);
   for (const std::string& name : packs) {
     const objects::PackIndex& index = *indexes.at(name);
     for (int64_t first = 0; first < index.count(); first += kIdsAtOnce) {
@@ -82,17 +53,6 @@ absl::StatusOr<std::vector<ObjectId>> IdsOf(const std::map<std::string, std::uni
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
-}
-
-// Adds a pack that was made in the directory of `staged`; none when it has no name.
-absl::Status AddPacked(const objects::PackedObjects& packed, std::shared_ptr<StagedObjects> staged,
-                       StagedRepository* repository) {
-  if (packed.pack_name.empty()) return absl::OkStatus();
-  staged->UsePack(packed.pack_name);
-  REPOTXN_RETURN_IF_ERROR(staged->Seal());
-  repository->packs.push_back(staged->AddPackTo(repository->id));
-  repository->more_objects.push_back(std::move(staged));
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -122,7 +82,7 @@ absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, con
       const objects::PackedObjects packed,
       objects::PackBorrowedObjects(*changes_->core->file_system(), request,
                                    PackingOptions(*changes_->core, live->format())));
-  return AddPacked(packed, std::move(staged), borrower);
+  return StagePacked(packed, std::move(staged), borrower);
 }
 
 absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const PackMergeOptions& options) {
@@ -132,10 +92,16 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
   const std::shared_ptr<RepositoryState> live = repository->live;
   if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
   storage::FileSystem* const fs = changes_->core->file_system();
-  // Whatever was there at the snapshot stays until this transaction ends; what was added since may be among them, and is
-  // then met by the conflict check.
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, id));
   REPOTXN_RETURN_IF_ERROR(CheckNothingKeepsPacks(*fs, live->directory() / kPackDirectory));
+  // Whatever was there at the snapshot stays until this transaction ends; what was added since waits for the next [hard
+  // case A7]. A pack of unreachable objects stays apart, with their times.
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListPacks(*changes_->core, id));
+  std::vector<std::string> names;
+  for (const std::string& name : listed) {
+    if (!live->HadPackAt(name, changes_->snapshot_lsn)) continue;
+    const auto times = fs->Stat(layout::PackFile(id, name, ".mtimes"));
+    if (absl::IsNotFound(times.status())) names.push_back(name);
+  }
   std::map<std::string, std::unique_ptr<objects::PackIndex>> indexes;
   std::vector<objects::PackSize> sizes;
   for (const std::string& name : names) {
@@ -145,14 +111,17 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
   PackMerge merge;
   merge.packs_before = static_cast<int64_t>(names.size());
   const std::vector<std::string> chosen = options.all ? names : objects::PacksToMerge(sizes, kPackGrowth);
-  if (chosen.size() < 2) return merge;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, IdsOf(indexes, chosen));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose,
+                           objects::ListLooseObjects(*fs, live->directory() / "objects", live->format()));
+  merge.loose_objects = static_cast<int64_t>(loose.size());
+  if (chosen.size() < 2 && loose.empty()) return merge;
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, IdsOf(indexes, chosen, loose));
   indexes.clear();
   REPOTXN_ASSIGN_OR_RETURN(auto staged, changes_->core->StageObjectsOf(changes_->id, live, live->format()));
   REPOTXN_ASSIGN_OR_RETURN(const objects::PackedObjects packed,
                            objects::PackObjects(*fs, staged->directory(), ids,
                                                 PackingOptions(*changes_->core, live->format())));
-  REPOTXN_RETURN_IF_ERROR(AddPacked(packed, std::move(staged), repository));
+  REPOTXN_RETURN_IF_ERROR(StagePacked(packed, std::move(staged), repository));
   for (const std::string& name : chosen) {
     if (name != packed.pack_name) repository->operations.push_back(wal::RemovePack{id, name});
   }
@@ -183,7 +152,7 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
   // or not; the member keeps its own in any case.
   changes_->payload = changes_->core->payloads()->Of(changes_->id);
   const storage::StorePath packs = live->directory() / kPackDirectory;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, member));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacks(*changes_->core, member));
   for (const std::string& name : names) {
     wal::AddPack pack;
     pack.id = id;
@@ -201,7 +170,7 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
       const objects::PackedObjects loose,
       objects::PackLooseObjects(*fs, staged->directory(), live->directory() / "objects",
                                 PackingOptions(*changes_->core, live->format())));
-  REPOTXN_RETURN_IF_ERROR(AddPacked(loose, std::move(staged), &pool));
+  REPOTXN_RETURN_IF_ERROR(StagePacked(loose, std::move(staged), &pool));
   REPOTXN_RETURN_IF_ERROR(LinkAlternate(member, id));
   return id;
 }
