@@ -60,6 +60,11 @@ absl::StatusOr<std::vector<RepositoryId>> AlternatesOf(const StagedChanges& chan
 absl::StatusOr<std::shared_ptr<objects::ObjectLookup>> ObjectsOf(StagedChanges* changes,
                                                                  const StagedRepository& repository);
 
+// Packs of a live repository that are not condemned, ascending, as they stood at one moment: a pack may need another that
+// was linked before it, and a directory that changes while it is read may show the second alone. So two readings that say
+// the same. kUnavailable when there are none.
+absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(const StoreCore& core, const RepositoryId& id);
+
 }  // namespace repotxn::txn
 
 #endif  // REPOTXN_TXN_TRANSACTION_INTERNAL_H_

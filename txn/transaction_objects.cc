@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "objects/pack_index.h"
 #include "objects/pack_merge.h"
 #include "storage/status_macros.h"
+#include "txn/derived_staging.h"
 #include "txn/layout.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
@@ -36,35 +38,19 @@ objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat
   return options;
 }
 
-// Packs in `directory`, as they stood at one moment: a pack may need another that was linked before it, and a directory
-// that changes while it is read may show the second alone. So two readings that say the same.
-absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(const StoreCore& core, const RepositoryId& id) {
-  storage::FileSystem& fs = *core.file_system();
-  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
-  std::vector<std::string> before;
-  for (int reading = 0; reading < kReadingsMax; ++reading) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
-    std::vector<std::string> packs;
-    for (const storage::DirectoryEntry& entry : entries) {
-      absl::string_view name = entry.name;
-      if (!absl::ConsumeSuffix(&name, ".idx") || core.condemned().Contains(id, name)) continue;
-      packs.emplace_back(name.data(), name.size());
-    }
-    std::sort(packs.begin(), packs.end());
-    if (reading > 0 && packs == before) return packs;
-    before = std::move(packs);
-  }
-  return absl::UnavailableError("packs of the repository change all the time");
-}
-
-// What Git keeps for itself and would be wrong about once packs are gone.
-absl::Status CheckNothingKeepsPacks(storage::FileSystem& fs, const storage::StorePath& directory) {
+// Leaves out packs that somebody wants kept where they are.
+absl::Status LeaveOutKept(storage::FileSystem& fs, const storage::StorePath& directory, std::vector<std::string>* packs) {
   REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+  std::set<std::string> kept;
   for (const storage::DirectoryEntry& entry : entries) {
-    if (absl::EndsWith(entry.name, ".keep") || absl::StartsWith(entry.name, "multi-pack-index")) {
+    absl::string_view stem = entry.name;
+    if (absl::ConsumeSuffix(&stem, ".keep")) kept.emplace(stem.data(), stem.size());
+    // Of a later Git: a chain of them, which names packs as well.
+    if (entry.name == "multi-pack-index.d") {
       return absl::FailedPreconditionError(absl::StrCat("stands in the way of removing packs: ", entry.name));
     }
   }
+  std::erase_if(*packs, [&kept](const std::string& name) { return kept.contains(name); });
   return absl::OkStatus();
 }
 
@@ -96,6 +82,25 @@ absl::Status AddPacked(const objects::PackedObjects& packed, std::shared_ptr<Sta
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(const StoreCore& core, const RepositoryId& id) {
+  storage::FileSystem& fs = *core.file_system();
+  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
+  std::vector<std::string> before;
+  for (int reading = 0; reading < kReadingsMax; ++reading) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+    std::vector<std::string> packs;
+    for (const storage::DirectoryEntry& entry : entries) {
+      absl::string_view name = entry.name;
+      if (!absl::ConsumeSuffix(&name, ".idx") || core.condemned().Contains(id, name)) continue;
+      packs.emplace_back(name.data(), name.size());
+    }
+    std::sort(packs.begin(), packs.end());
+    if (reading > 0 && packs == before) return packs;
+    before = std::move(packs);
+  }
+  return absl::UnavailableError("packs of the repository change all the time");
+}
 
 absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, const RepositoryId& pool) {
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * borrower, Touch(changes_.get(), member));
@@ -134,8 +139,9 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
   storage::FileSystem* const fs = changes_->core->file_system();
   // Whatever was there at the snapshot stays until this transaction ends; what was added since may be among them, and is
   // then met by the conflict check.
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, id));
-  REPOTXN_RETURN_IF_ERROR(CheckNothingKeepsPacks(*fs, live->directory() / kPackDirectory));
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> names, ListPacksAtOnce(*changes_->core, id));
+  const int64_t packs_before = static_cast<int64_t>(names.size());
+  REPOTXN_RETURN_IF_ERROR(LeaveOutKept(*fs, live->directory() / kPackDirectory, &names));
   std::map<std::string, std::unique_ptr<objects::PackIndex>> indexes;
   std::vector<objects::PackSize> sizes;
   for (const std::string& name : names) {
@@ -143,7 +149,7 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
     sizes.push_back({name, indexes[name]->count()});
   }
   PackMerge merge;
-  merge.packs_before = static_cast<int64_t>(names.size());
+  merge.packs_before = packs_before;
   const std::vector<std::string> chosen = options.all ? names : objects::PacksToMerge(sizes, kPackGrowth);
   if (chosen.size() < 2) return merge;
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, IdsOf(indexes, chosen));
@@ -153,9 +159,10 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
                            objects::PackObjects(*fs, staged->directory(), ids,
                                                 PackingOptions(*changes_->core, live->format())));
   REPOTXN_RETURN_IF_ERROR(AddPacked(packed, std::move(staged), repository));
-  for (const std::string& name : chosen) {
-    if (name != packed.pack_name) repository->operations.push_back(wal::RemovePack{id, name});
-  }
+  std::set<std::string> removed(chosen.begin(), chosen.end());
+  removed.erase(packed.pack_name);
+  for (const std::string& name : removed) repository->operations.push_back(wal::RemovePack{id, name});
+  REPOTXN_RETURN_IF_ERROR(StageDropOfPackIndexes(changes_.get(), repository, removed));
   merge.packs_merged = static_cast<int64_t>(chosen.size());
   merge.objects = packed.objects;
   return merge;
