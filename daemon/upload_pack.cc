@@ -46,7 +46,8 @@ absl::StatusOr<std::unique_ptr<storage::ChildProcess>> StartChild(
   if (is_advertisement) git.arguments.push_back("--http-backend-info-refs");
   git.arguments.push_back(snapshot.absolute_path());
   if (!protocol.empty()) git.environment.emplace_back("GIT_PROTOCOL", protocol);
-  git.settings = {"uploadpack.allowFilter=true"};
+  git.settings = snapshot.GitSettings();
+  git.settings.push_back("uploadpack.allowFilter=true");
   git.lock_fd = lock_descriptor;
   storage::ChildOptions options;
   REPOTXN_ASSIGN_OR_RETURN(options.argv, objects::ClosedArguments(git));

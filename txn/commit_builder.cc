@@ -404,6 +404,7 @@ absl::Status StoreCore::CheckNotSetAside(const EntryEffects& effects) const {
   };
   for (const RepositoryEffects& changed : effects.repositories) REPOTXN_RETURN_IF_ERROR(check(changed.id));
   for (const wal::AddPack& pack : effects.packs) REPOTXN_RETURN_IF_ERROR(check(pack.id));
+  for (const wal::ReplaceDerived& derived : effects.derived) REPOTXN_RETURN_IF_ERROR(check(derived.id));
   for (const ChangedAlternates& changed : effects.alternates) REPOTXN_RETURN_IF_ERROR(check(changed.id));
   return absl::OkStatus();
 }
@@ -414,6 +415,10 @@ absl::Status StoreCore::DoDirectoryWork(const EntryEffects& effects, const Trans
   }
   for (const wal::AddPack& pack : effects.packs) {
     REPOTXN_RETURN_IF_ERROR(Located(AddPackFiles(pack, id, effects.created_at, lsn), pack.id));
+  }
+  // After the packs that a multi-pack-index names.
+  for (const wal::ReplaceDerived& derived : effects.derived) {
+    REPOTXN_RETURN_IF_ERROR(Located(materializer_->ReplaceDerived(derived, id), derived.id));
   }
   // After the packs: what an unlinked repository borrowed is its own by now.
   REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));

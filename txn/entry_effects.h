@@ -58,6 +58,8 @@ struct EntryEffects {
   // Directory work, done after the entry is durable and before it is published.
   std::vector<wal::CreateRepository> created;
   std::vector<wal::AddPack> packs;
+  // In the order in which they are done, whatever the manifest's (objects/derived_path.h).
+  std::vector<wal::ReplaceDerived> derived;
   std::vector<ChangedAlternates> alternates;
   // Condemned when the entry is published; no directory work.
   std::vector<wal::RemovePack> removed_packs;
@@ -69,7 +71,7 @@ struct EntryEffects {
   absl::Time created_at;
 
   bool has_directory_work() const {
-    return !created.empty() || !packs.empty() || !alternates.empty() || !purged.empty();
+    return !created.empty() || !packs.empty() || !derived.empty() || !alternates.empty() || !purged.empty();
   }
 };
 

@@ -44,6 +44,12 @@ absl::StatusOr<std::vector<std::string>> ListPacks(const StoreCore& core, const 
   return absl::UnavailableError("packs of the repository change all the time");
 }
 
+absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, const RepositoryState& live, wal::Lsn at) {
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> packs, ListPacks(core, live.id()));
+  std::erase_if(packs, [&](const std::string& name) { return !live.HadPackAt(name, at); });
+  return packs;
+}
+
 absl::StatusOr<std::vector<ObjectId>> AllTips(RepositoryState* live, wal::Lsn at) {
   std::vector<ObjectId> tips;
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<refs::NamedRef> refs, live->ListRefs("", at));

@@ -19,6 +19,7 @@ std::set<RepositoryId> Touched(const EntryEffects& effects) {
   std::set<RepositoryId> ids;
   for (const wal::CreateRepository& created : effects.created) ids.insert(created.id);
   for (const wal::AddPack& pack : effects.packs) ids.insert(pack.id);
+  for (const wal::ReplaceDerived& derived : effects.derived) ids.insert(derived.id);
   for (const ChangedAlternates& changed : effects.alternates) ids.insert(changed.id);
   ids.insert(effects.purged.begin(), effects.purged.end());
   return ids;

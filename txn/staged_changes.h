@@ -48,7 +48,7 @@ struct StagedRepository {
   // Objects that are nowhere once its packs are removed.
   std::vector<ObjectId> removed_objects;
   // Objects that must be there still when it commits: those asked for; and, in what it borrows, those that it gives up.
-  std::set<ObjectId> needed_objects;
+  std::vector<ObjectId> needed_objects;
   std::vector<ObjectId> given_up_objects;
   // What it borrows from after this transaction; unset: unchanged.
   std::optional<std::vector<RepositoryId>> alternates;

@@ -353,7 +353,7 @@ absl::StatusOr<bool> Transaction::ObjectExists(const RepositoryId& id, const Obj
   if (objects == nullptr) return false;
   REPOTXN_ASSIGN_OR_RETURN(const bool exists, objects->Exists(oid));
   if (!exists || changes_->access == Access::kReadOnly) return exists;
-  repository->needed_objects.insert(oid);
+  repository->needed_objects.push_back(oid);
   if (repository->live == nullptr) return exists;
   // Where it looked for it.
   absl::Status failure;

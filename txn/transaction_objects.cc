@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "objects/pack_index.h"
 #include "objects/pack_merge.h"
 #include "storage/status_macros.h"
+#include "txn/derived_staging.h"
 #include "txn/layout.h"
 #include "txn/live_objects.h"
 #include "txn/staged_changes.h"
@@ -28,14 +30,19 @@ constexpr int64_t kIdsAtOnce = 4096;
 // A pack that stays holds so many times as many objects as all smaller ones together.
 constexpr int64_t kPackGrowth = 2;
 
-// What Git keeps for itself and would be wrong about once packs are gone.
-absl::Status CheckNothingKeepsPacks(storage::FileSystem& fs, const storage::StorePath& directory) {
+// Leaves out packs that somebody wants kept where they are, and those of unreachable objects, which stay apart with their times.
+absl::Status LeaveOutKept(storage::FileSystem& fs, const storage::StorePath& directory, std::vector<std::string>* packs) {
   REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+  std::set<std::string> kept;
   for (const storage::DirectoryEntry& entry : entries) {
-    if (absl::EndsWith(entry.name, ".keep") || absl::StartsWith(entry.name, "multi-pack-index")) {
+    absl::string_view stem = entry.name;
+    if (absl::ConsumeSuffix(&stem, ".keep") || absl::ConsumeSuffix(&stem, ".mtimes")) kept.emplace(stem.data(), stem.size());
+    // Of a later Git: a chain of them, which names packs as well.
+    if (entry.name == "multi-pack-index.d") {
       return absl::FailedPreconditionError(absl::StrCat("stands in the way of removing packs: ", entry.name));
     }
   }
+  std::erase_if(*packs, [&kept](const std::string& name) { return kept.contains(name); });
   return absl::OkStatus();
 }
 
@@ -92,16 +99,11 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
   const std::shared_ptr<RepositoryState> live = repository->live;
   if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
   storage::FileSystem* const fs = changes_->core->file_system();
-  REPOTXN_RETURN_IF_ERROR(CheckNothingKeepsPacks(*fs, live->directory() / kPackDirectory));
   // Whatever was there at the snapshot stays until this transaction ends; what was added since waits for the next [hard
-  // case A7]. A pack of unreachable objects stays apart, with their times.
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListPacks(*changes_->core, id));
-  std::vector<std::string> names;
-  for (const std::string& name : listed) {
-    if (!live->HadPackAt(name, changes_->snapshot_lsn)) continue;
-    const auto times = fs->Stat(layout::PackFile(id, name, ".mtimes"));
-    if (absl::IsNotFound(times.status())) names.push_back(name);
-  }
+  // case A7].
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> names, ListPacksAt(*changes_->core, *live, changes_->snapshot_lsn));
+  const int64_t packs_before = static_cast<int64_t>(names.size());
+  REPOTXN_RETURN_IF_ERROR(LeaveOutKept(*fs, live->directory() / kPackDirectory, &names));
   std::map<std::string, std::unique_ptr<objects::PackIndex>> indexes;
   std::vector<objects::PackSize> sizes;
   for (const std::string& name : names) {
@@ -109,7 +111,7 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
     sizes.push_back({name, indexes[name]->count()});
   }
   PackMerge merge;
-  merge.packs_before = static_cast<int64_t>(names.size());
+  merge.packs_before = packs_before;
   const std::vector<std::string> chosen = options.all ? names : objects::PacksToMerge(sizes, kPackGrowth);
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose,
                            objects::ListLooseObjects(*fs, live->directory() / "objects", live->format()));
@@ -122,9 +124,10 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
                            objects::PackObjects(*fs, staged->directory(), ids,
                                                 PackingOptions(*changes_->core, live->format())));
   REPOTXN_RETURN_IF_ERROR(StagePacked(packed, std::move(staged), repository));
-  for (const std::string& name : chosen) {
-    if (name != packed.pack_name) repository->operations.push_back(wal::RemovePack{id, name});
-  }
+  std::set<std::string> removed(chosen.begin(), chosen.end());
+  removed.erase(packed.pack_name);
+  for (const std::string& name : removed) repository->operations.push_back(wal::RemovePack{id, name});
+  REPOTXN_RETURN_IF_ERROR(StageDropOfPackIndexes(changes_.get(), repository, removed));
   merge.packs_merged = static_cast<int64_t>(chosen.size());
   merge.objects = packed.objects;
   return merge;

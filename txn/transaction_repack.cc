@@ -15,6 +15,7 @@
 #include "objects/object_set.h"
 #include "objects/repack.h"
 #include "storage/status_macros.h"
+#include "txn/derived_staging.h"
 #include "txn/layout.h"
 #include "txn/live_objects.h"
 #include "txn/object_looks.h"
@@ -126,10 +127,7 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
   if (!loose.empty()) return absl::FailedPreconditionError("loose objects have to be packed first");
 
   objects::RepackRequest request;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListPacks(core, id));
-  for (const std::string& name : listed) {
-    if (live->HadPackAt(name, changes_->snapshot_lsn)) request.packs.push_back(name);  // [hard case A7]
-  }
+  REPOTXN_ASSIGN_OR_RETURN(request.packs, ListPacksAt(core, *live, changes_->snapshot_lsn));  // [hard case A7]
   auto removal = std::make_unique<ObjectRemoval>();
   removal->id = id;
   removal->format = live->format();
@@ -180,6 +178,9 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
     repository->operations.push_back(wal::RemovePack{id, name});
     removal->removed_packs.insert(name);
   }
+  REPOTXN_RETURN_IF_ERROR(StageDropOfPackIndexes(changes_.get(), repository, removal->removed_packs));
+  // Git believes it about commits that are gone.
+  if (!packed.expired.empty()) REPOTXN_RETURN_IF_ERROR(StageDropOfCommitGraph(changes_.get(), repository));
   repository->given_up_objects = std::move(packed.borrowed);
   if (!packed.expired.empty()) {
     removal->objects.insert(packed.expired.begin(), packed.expired.end());

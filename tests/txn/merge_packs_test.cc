@@ -209,7 +209,7 @@ TEST_P(MergePacksTest, WhatWasRemovedBeforeARestartGoesAfterIt) {
 }
 
 TEST_P(MergePacksTest, LeavesAloneWhatGitKeepsForItself) {
-  git().Run("touch " + GitStore::Directory(id_) + "/objects/pack/multi-pack-index");
+  git().Run("mkdir " + GitStore::Directory(id_) + "/objects/pack/multi-pack-index.d");
   auto transaction = store().Begin({});
   const auto merge = (*transaction)->MergePacks(id_, {});
   EXPECT_THAT(merge, StatusIs(StatusCode::kFailedPrecondition));
