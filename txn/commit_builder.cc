@@ -408,7 +408,7 @@ absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const Transaction
   REPOTXN_RETURN_IF_ERROR(materializer_->LinkPack(pack, id, created_at));
   if (state == nullptr) return absl::OkStatus();
   state->NotePackAdded(pack.name);
-  if (NeedsPackMerge(*state)) WakeHousekeeping();
+  housekeeper_->NotePackAdded(*state);
   return absl::OkStatus();
 }
 
