@@ -437,7 +437,7 @@ absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const Transaction
   if (state != nullptr) state->NotePackAdded(pack.name, lsn);
   REPOTXN_RETURN_IF_ERROR(materializer_->LinkPack(pack, id, created_at));
   if (state == nullptr) return absl::OkStatus();
-  if (NeedsPackMerge(*state)) WakeHousekeeping();
+  housekeeper_->NotePackAdded(*state);
   return absl::OkStatus();
 }
 

@@ -54,7 +54,8 @@ StoreCore::StoreCore(const Environment& environment, std::unique_ptr<storage::Fi
     : owned_file_system_(std::move(owned)),
       environment_(environment),
       options_(options),
-      fs_(environment.file_system) {}
+      fs_(environment.file_system),
+      housekeeper_(std::make_unique<Housekeeper>(this)) {}
 
 StoreCore::~StoreCore() {
   if (absl::Status closed = Close(); !closed.ok()) {

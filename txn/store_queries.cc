@@ -159,8 +159,9 @@ StoreMetrics StoreCore::Metrics() const {
   metrics.log_syncs = log_syncs_.load(std::memory_order_relaxed);
   metrics.retries = retries_.load(std::memory_order_relaxed);
   metrics.materialized_batches = materializer_->batches();
-  metrics.pack_merges = pack_merges_.load(std::memory_order_relaxed);
+  housekeeper_->AddTo(&metrics);
   metrics.packs_condemned = condemned_.size();
+  metrics.condemned_bytes = CondemnedBytes();
   metrics.ref_packings = ref_packings_.load(std::memory_order_relaxed);
   metrics.discrepancies = discrepancies_.load(std::memory_order_relaxed);
   metrics.reconciled = reconciled_.load(std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "objects/borrowed_objects.h"
 #include "objects/object_set.h"
 #include "objects/pack_index.h"
