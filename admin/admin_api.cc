@@ -65,6 +65,10 @@ const std::vector<RouteRule>& Rules() {
       {"GET", "repositories/-/keys", RepositoryKeys, false, false, {"key", "first", "end", "limit"}},
       {"PUT", "repositories/-/keys", RepositoryKeys, true, true, {"key"}},
       {"DELETE", "repositories/-/keys", RepositoryKeys, true, false, {"key"}},
+      {"GET", "repositories/-/housekeeping", ShowHousekeeping, false},
+      {"POST", "repositories/-/housekeeping", RunHousekeeping, true, true},
+      {"GET", "housekeeping", ShowAllHousekeeping, false, false, {"look"}},
+      {"POST", "housekeeping", ControlHousekeeping, true, true},
       {"GET", "transactions/*", OutcomeOfTransaction, true},
       {"GET", "requests", OutcomeOfRequest, true, false, {"id", "issued_at"}},
   };

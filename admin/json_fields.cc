@@ -85,6 +85,20 @@ absl::StatusOr<bool> JsonFields::BoolOr(const std::string& name, bool fallback) 
   return found->get<bool>();
 }
 
+absl::StatusOr<bool> JsonFields::Bool(const std::string& name) {
+  if (Find(name) == nullptr) return FieldError("a field is missing", name);
+  return BoolOr(name, false);
+}
+
+absl::StatusOr<std::optional<int64_t>> JsonFields::OptionalInteger(const std::string& name) {
+  const Json* found = Find(name);
+  if (found == nullptr) return std::optional<int64_t>();
+  // One above the range of int64_t is kept as unsigned, and would come out negative.
+  const bool fits = found->is_number_integer() && !(found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX);
+  if (!fits) return FieldError("a field is no whole number", name);
+  return std::optional<int64_t>(found->get<int64_t>());
+}
+
 absl::StatusOr<std::string> JsonFields::Bytes(const std::string& name) {
   REPOTXN_ASSIGN_OR_RETURN(std::optional<std::string> text, OptionalString(name));
   const std::string hex_name = name + "_hex";

@@ -8,6 +8,7 @@
 #ifndef REPOTXN_ADMIN_JSON_FIELDS_H_
 #define REPOTXN_ADMIN_JSON_FIELDS_H_
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +33,9 @@ class JsonFields {
   absl::StatusOr<std::string> StringOr(const std::string& name, const std::string& fallback);
   absl::StatusOr<std::optional<std::string>> OptionalString(const std::string& name);
   absl::StatusOr<bool> BoolOr(const std::string& name, bool fallback);
+  // A boolean that must be there.
+  absl::StatusOr<bool> Bool(const std::string& name);
+  absl::StatusOr<std::optional<int64_t>> OptionalInteger(const std::string& name);
   // Any bytes: exactly one of `name` (text) and `name`_hex.
   absl::StatusOr<std::string> Bytes(const std::string& name);
   absl::StatusOr<std::optional<std::vector<std::string>>> OptionalStrings(const std::string& name);

@@ -58,6 +58,11 @@ absl::StatusOr<Reply> ListFiles(const Matched& matched);
 absl::StatusOr<Reply> StoreKeys(const Matched& matched);
 absl::StatusOr<Reply> PartitionKeys(const Matched& matched);
 absl::StatusOr<Reply> RepositoryKeys(const Matched& matched);
+// housekeeping_calls.cc
+absl::StatusOr<Reply> ShowHousekeeping(const Matched& matched);
+absl::StatusOr<Reply> RunHousekeeping(const Matched& matched);
+absl::StatusOr<Reply> ShowAllHousekeeping(const Matched& matched);
+absl::StatusOr<Reply> ControlHousekeeping(const Matched& matched);
 // outcome_calls.cc
 absl::StatusOr<Reply> OutcomeOfTransaction(const Matched& matched);
 absl::StatusOr<Reply> OutcomeOfRequest(const Matched& matched);

@@ -80,10 +80,20 @@ absl::StatusOr<Reply> Send(Backend& backend, const CommandLine& command) {
 }
 
 void WriteLine(const Json& item, const std::vector<std::string>& columns, std::ostream& out) {
+  const char* separator = "";
   for (size_t i = 0; i < columns.size(); ++i) {
-    out << (i == 0 ? "" : "  ") << (item.contains(columns[i]) ? Text(item[columns[i]]) : "-");
+    if (columns[i] == "path" && !item.contains("path")) continue;
+    out << std::exchange(separator, "  ") << (item.contains(columns[i]) ? Text(item[columns[i]]) : "-");
   }
   out << "\n";
+}
+
+// The list that an answer is.
+const Json& ListOf(const AdminVerb& verb, const Json& body) {
+  static const Json* const none = new Json(Json::array());
+  const Json::json_pointer place(verb.list[0] == '/' ? verb.list : "/" + verb.list);
+  if (body.contains(place)) return body.at(place);
+  return body.contains("tasks") ? body["tasks"] : *none;
 }
 
 void WriteText(const AdminVerb& verb, const Json& body, std::ostream& out) {
@@ -92,7 +102,7 @@ void WriteText(const AdminVerb& verb, const Json& body, std::ostream& out) {
     return;
   }
   if (!verb.list.empty()) {
-    for (const Json& item : body[verb.list]) WriteLine(item, verb.columns, out);
+    for (const Json& item : ListOf(verb, body)) WriteLine(item, verb.columns, out);
     return;
   }
   size_t width = 0;
@@ -154,12 +164,14 @@ Outcome Show(const CommandLine& command, const absl::StatusOr<Reply>& reply, std
     return Outcome::CannotOpen(reply.status());
   }
   const ExitCode code = CodeOf(*reply);
-  if (command.json) WriteJson(out, reply->body);
-  if (code != ExitCode::kOk) {
-    Complain(reply->body, err);
-  } else if (!command.json) {
+  // A refusal that tells how far it came is shown like an answer.
+  const bool has_answer = code == ExitCode::kOk || reply->body.contains(command.admin->list);
+  if (command.json) {
+    WriteJson(out, reply->body);
+  } else if (has_answer) {
     WriteText(*command.admin, reply->body, out);
   }
+  if (code != ExitCode::kOk) Complain(reply->body, err);
   return {code, absl::OkStatus()};
 }
 

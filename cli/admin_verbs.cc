@@ -8,8 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "storage/object_id.h"
 #include "storage/status_macros.h"
+#include "txn/housekeeping_plan.h"
 #include "txn/repository_path.h"
 
 namespace repotxn::cli {
@@ -19,6 +22,8 @@ using admin::Call;
 using admin::Json;
 using Arguments = AdminArguments;
 using CallOr = absl::StatusOr<Call>;
+
+constexpr int64_t kGraceDaysMax = 36'500;
 
 std::string Body(const Json& json) { return admin::JsonText(json); }
 
@@ -197,6 +202,56 @@ CallOr OutcomeCall(const Arguments& a) {
   return call;
 }
 
+// "now", or a time such as 36h, 90m or 14d; in seconds.
+absl::StatusOr<int64_t> ReadGrace(const std::string& text) {
+  if (text == "now") return 0;
+  absl::Duration grace;
+  int64_t days = 0;
+  absl::string_view number = text;
+  if (absl::ConsumeSuffix(&number, "d") && absl::SimpleAtoi(number, &days) && days >= 0 && days <= kGraceDaysMax) {
+    return absl::ToInt64Seconds(absl::Hours(24) * days);
+  }
+  if (absl::ParseDuration(text, &grace) && grace >= absl::ZeroDuration() &&
+      grace <= absl::Hours(24) * kGraceDaysMax) {
+    return absl::ToInt64Seconds(grace);
+  }
+  return absl::InvalidArgumentError("--expire is now, or a time such as 14d, 36h or 90m");
+}
+// Housekeeping of one repository, or of all.
+Call HousekeepingCall(const std::string& method, const Arguments& a) {
+  return Of(method, a.operands.empty() ? "housekeeping" : Repository(a, "housekeeping"), a);
+}
+CallOr HousekeepingPlan(const Arguments& a) {
+  Call call = HousekeepingCall("GET", a);
+  if (a.operands.empty()) call.query["look"] = "true";
+  return call;
+}
+CallOr HousekeepingStatus(const Arguments& a) { return HousekeepingCall("GET", a); }
+CallOr HousekeepingRun(const Arguments& a) {
+  Json body = Json::object();
+  if (a.operands.empty()) body["run"] = true;
+  if (a.options.count("all") > 0) body["all"] = true;
+  if (a.options.count("task") > 0) {
+    if (body.contains("all")) return absl::InvalidArgumentError("--all and --task exclude one another");
+    const std::vector<std::string> tasks = absl::StrSplit(a.Option("task"), ',');
+    for (const std::string& task : tasks) REPOTXN_RETURN_IF_ERROR(txn::ParseHousekeepingTask(task).status());
+    body["tasks"] = tasks;
+  }
+  if (a.options.count("expire") > 0) {
+    REPOTXN_ASSIGN_OR_RETURN(body["grace_seconds"], ReadGrace(a.Option("expire")));
+  }
+  Call call = HousekeepingCall("POST", a);
+  call.body = Body(body);
+  return call;
+}
+CallOr PauseCall(const Arguments& a, bool is_paused) {
+  Call call = Of("POST", "housekeeping", a);
+  call.body = Body({{"paused", is_paused}});
+  return call;
+}
+CallOr HousekeepingPause(const Arguments& a) { return PauseCall(a, true); }
+CallOr HousekeepingResume(const Arguments& a) { return PauseCall(a, false); }
+
 bool IsPath(const std::string& operand) { return absl::EndsWith(operand, "PATH"); }
 
 // A repository path as it stands in a URL.
@@ -263,6 +318,13 @@ const std::vector<AdminVerb>& AdminVerbs() {
       {{"key", "delete"}, {"KEY"}, 1, {"partition", "repository", id}, KeyDelete, "", {}, ""},
       {{"key", "list"}, {}, 0, {"partition", "repository", "first", "end", "limit"}, KeyList,
        "keys", {"key", "value"}, "first"},
+      {{"housekeeping", "plan"}, {"PATH"}, 0, {}, HousekeepingPlan, "plan", {"path", "task", "reason"}, ""},
+      {{"housekeeping", "run"}, {"PATH"}, 0, {"all", "task", "expire"}, HousekeepingRun, "tasks",
+       {"path", "task", "outcome", "message"}, ""},
+      {{"housekeeping", "status"}, {"PATH"}, 0, {}, HousekeepingStatus, "/status/tasks",
+       {"path", "task", "outcome", "started_at", "needed_since", "reason", "message"}, ""},
+      {{"housekeeping", "pause"}, {}, 0, {}, HousekeepingPause, "", {}, ""},
+      {{"housekeeping", "resume"}, {}, 0, {}, HousekeepingResume, "", {}, ""},
       {{"outcome"}, {"ID"}, 0, {"request", "issued-at"}, OutcomeCall, "", {}, ""},
   };
   return *verbs;

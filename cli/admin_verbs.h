@@ -38,7 +38,8 @@ struct AdminVerb {
   size_t operands_min = 0;
   std::vector<std::string> options;  // without dashes
   absl::StatusOr<admin::Call> (*call)(const AdminArguments& arguments) = nullptr;
-  // Of an answer that is a list: its field, and the columns of a line.
+  // Of an answer that is a list: its field (or a JSON pointer to it; "tasks" where there is none), and the columns of a
+  // line. One that is called path is left out where an item has none.
   std::string list;
   std::vector<std::string> columns;
   // Parameter that asks for the next page; empty when there are no pages.

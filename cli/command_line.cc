@@ -29,6 +29,7 @@ struct Options {
   bool json = false;
   bool dry_run = false;
   bool tree = false;
+  bool all = false;
   bool help = false;
   bool version = false;
 };
@@ -49,6 +50,7 @@ bool* FlagOption(absl::string_view name, Options& options) {
   if (name == "--json") return &options.json;
   if (name == "--dry-run") return &options.dry_run;
   if (name == "--tree") return &options.tree;
+  if (name == "--all") return &options.all;
   if (name == "--help" || name == "-h") return &options.help;
   if (name == "--version") return &options.version;
   return nullptr;
@@ -147,6 +149,7 @@ std::map<std::string, std::string> GivenOptions(const Options& options) {
   for (const auto& [name, value] : options.admin) {
     if (value.has_value()) given[name] = *value;
   }
+  if (options.all) given["all"] = "";
   return given;
 }
 
@@ -305,6 +308,14 @@ on both
   key put KEY VALUE
   key delete KEY
   key list [--first KEY] [--end KEY]
+  housekeeping plan [PATH]   what a repository needs, or what all of them do: tasks and reasons
+  housekeeping run [PATH] [--all | --task NAMES] [--expire now|TIME]
+                             does now what is needed, or all tasks, or those with these names, with commas between: pack-refs,
+                             merge-packs, repack, indexes. A repack removes unreachable objects that are older than
+                             TIME (14d, 36h, ...; 14 days when not given)
+  housekeeping status [PATH] what is needed since when, what runs, and how each task ended the last time
+  housekeeping pause, housekeeping resume
+                             the work in the background, until the server is started again
   outcome ID                 what became of a transaction; if nobody knows it, it never will be done
   outcome --request ID --issued-at TIME
                              the same of a request id

@@ -56,7 +56,7 @@ struct CommandLine {
   // URL of a server, and the file with the token for it; only of kAdmin.
   std::string server;
   std::string token_file;
-  // Of kAdmin.
+  // Of kAdmin. A flag among the options has an empty value.
   const AdminVerb* admin = nullptr;
   AdminArguments arguments;
   // Of `log list` (first LSN, most entries; 0: all) and `log show` (the LSN).

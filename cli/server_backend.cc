@@ -14,7 +14,7 @@ namespace repotxn::cli {
 namespace {
 
 constexpr time_t kConnectSeconds = 10;
-// Unlinking from a pool and making one copy objects before they answer.
+// Unlinking from a pool and making one copy objects before they answer, and housekeeping does its work.
 constexpr time_t kAnswerSeconds = 3600;
 
 // Everything but letters, digits, "-._~" and, in a path, '/' as %XX.

@@ -97,7 +97,37 @@ void AppendConsumerMetrics(const std::vector<txn::ConsumerInfo>& consumers, std:
          [](const auto& consumer) { return consumer.is_dropped ? 1 : 0; });
 }
 
+namespace {
+
+void AppendHousekeepingMetrics(const txn::StoreMetrics& metrics, std::string* out) {
+  AppendHead("repotxn_housekeeping_tasks_total", "counter", "Tasks of housekeeping by name and outcome.", out);
+  for (const txn::HousekeepingTask task : txn::kAllHousekeeping) {
+    for (size_t o = 0; o < txn::kTaskOutcomes; ++o) {
+      const int64_t count = metrics.housekeeping_results[static_cast<size_t>(task)][o];
+      absl::StrAppend(out, "repotxn_housekeeping_tasks_total{task=\"", txn::HousekeepingTaskName(task), "\",outcome=\"",
+                      txn::TaskOutcomeName(static_cast<txn::TaskOutcome>(o)), "\"} ", count, "\n");
+    }
+  }
+  const Sample samples[] = {
+      {"repotxn_housekeeping_repositories_waiting", "gauge", "Repositories that need housekeeping.",
+       static_cast<double>(metrics.repositories_needing_housekeeping)},
+      {"repotxn_housekeeping_oldest_need_seconds", "gauge", "How long one of them has been waiting.",
+       absl::ToDoubleSeconds(metrics.housekeeping_oldest_need)},
+      {"repotxn_housekeeping_paused", "gauge", "1 while the background begins no task.",
+       metrics.housekeeping_is_paused ? 1.0 : 0.0},
+      {"repotxn_condemned_bytes", "gauge", "Bytes of removed packs that older readers still keep on disk.",
+       static_cast<double>(metrics.condemned_bytes)},
+  };
+  for (const Sample& sample : samples) {
+    AppendHead(sample.name, sample.type, sample.help, out);
+    absl::StrAppend(out, sample.name, " ", static_cast<int64_t>(sample.value), "\n");
+  }
+}
+
+}  // namespace
+
 void AppendStoreMetrics(const txn::StoreMetrics& metrics, std::string* out) {
+  AppendHousekeepingMetrics(metrics, out);
   const auto number = [](auto value) { return static_cast<double>(value); };
   const Sample samples[] = {
       {"commits_total", "counter", "Transactions committed.", number(metrics.commits)},

@@ -46,7 +46,8 @@ absl::StatusOr<std::unique_ptr<storage::ChildProcess>> StartChild(
   if (is_advertisement) git.arguments.push_back("--http-backend-info-refs");
   git.arguments.push_back(snapshot.absolute_path());
   if (!protocol.empty()) git.environment.emplace_back("GIT_PROTOCOL", protocol);
-  git.settings = {"uploadpack.allowFilter=true"};
+  git.settings = snapshot.GitSettings();
+  git.settings.push_back("uploadpack.allowFilter=true");
   git.lock_fd = lock_descriptor;
   storage::ChildOptions options;
   REPOTXN_ASSIGN_OR_RETURN(options.argv, objects::ClosedArguments(git));
@@ -175,10 +176,12 @@ void UploadPack::Serve(const txn::RepositoryPath& path, const HttpRequest& reque
   }
   // Version 2 takes any object that exists. Before it a want must be a tip: if it is none any more
   // it was one in what the client was shown.
+  // Held to the end in any case: a transfer may take longer than a pin, and what it sends must not go meanwhile.
+  const std::vector<PinnedSnapshots::Snapshot> shown = pins_.Of(*key);
   std::vector<PinnedSnapshots::Snapshot> places = {*newest};
   if (!is_v2) {
-    for (PinnedSnapshots::Snapshot& pinned : pins_.Of(*key)) {
-      if (pinned != *newest) places.push_back(std::move(pinned));
+    for (const PinnedSnapshots::Snapshot& pinned : shown) {
+      if (pinned != *newest) places.push_back(pinned);
     }
   }
   for (size_t i = 0; i < places.size(); ++i) {

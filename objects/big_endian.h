@@ -5,6 +5,7 @@
 #define REPOTXN_OBJECTS_BIG_ENDIAN_H_
 
 #include <cstdint>
+#include <string>
 
 namespace repotxn::objects {
 
@@ -16,6 +17,9 @@ inline uint32_t LoadBigEndian32(const char* bytes) {
 }
 
 // `bytes` holds at least eight.
+inline void AppendBigEndian32(uint32_t value, std::string* out) {
+  for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(value >> shift & 0xff));
+}
 inline uint64_t LoadBigEndian64(const char* bytes) {
   return uint64_t{LoadBigEndian32(bytes)} << 32 | LoadBigEndian32(bytes + 4);
 }

@@ -1,7 +1,4 @@
-// Packs objects so that a repository can do without others: those it borrows from a pool that it
-// leaves, and those that lie loose.
-//
-// Leaving a pool. Closure asks that every object of a repository, reachable or not, finds all it
+// Packs what a repository borrows from a pool that it leaves. Closure asks that every object of a repository, reachable or not, finds all it
 // names; so it is not enough to copy what the refs reach. In order:
 //   1. Each own object (packs and loose, condemned ones left out) is read once and its links are
 //      looked up among own objects and those of the directories still borrowed from. What is found
@@ -22,38 +19,14 @@
 #ifndef REPOTXN_OBJECTS_BORROWED_OBJECTS_H_
 #define REPOTXN_OBJECTS_BORROWED_OBJECTS_H_
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "objects/object_lookup.h"
+#include "objects/object_packing.h"
 #include "storage/file_system.h"
 #include "storage/object_id.h"
 
 namespace repotxn::objects {
-
-struct ObjectPackingOptions {
-  ObjectFormat format = ObjectFormat::kSha1;
-  // Wall-clock bound of each child.
-  absl::Duration timeout = absl::Hours(1);
-  // Unset: nothing is condemned.
-  ObjectLookup::CondemnedPredicate is_condemned = nullptr;
-  // Descriptor of the store's LOCK for the children; -1: none.
-  int lock_fd = -1;
-  std::string program = "git";
-};
-
-// A pack that was made, or none.
-struct PackedObjects {
-  // Stem of the files in <snapshot>/objects/pack: "pack-<hex>"; empty when there was nothing to
-  // pack. The files are .pack, .idx and .rev.
-  std::string pack_name;
-  int64_t objects = 0;
-
-  friend bool operator==(const PackedObjects&, const PackedObjects&) = default;
-};
 
 struct BorrowedObjects {
   // Object snapshot (objects/quarantine.h) of the repository: Git runs there, its chain of
@@ -80,21 +53,6 @@ struct BorrowedObjects {
 absl::StatusOr<PackedObjects> PackBorrowedObjects(storage::FileSystem& fs,
                                                   const BorrowedObjects& request,
                                                   const ObjectPackingOptions& options);
-
-// Writes the objects of `ids`, each listed once, as one pack to `snapshot`'s objects/pack; `snapshot` is an
-// object snapshot whose chain reaches them. Errors as above.
-absl::StatusOr<PackedObjects> PackObjects(storage::FileSystem& fs,
-                                          const storage::StorePath& snapshot,
-                                          const std::vector<ObjectId>& ids,
-                                          const ObjectPackingOptions& options);
-
-// Writes all loose objects of the object directory `objects` as one pack to `snapshot`'s
-// objects/pack; `snapshot` is an object snapshot whose chain reaches `objects`. The loose files
-// stay. Errors as above.
-absl::StatusOr<PackedObjects> PackLooseObjects(storage::FileSystem& fs,
-                                               const storage::StorePath& snapshot,
-                                               const storage::StorePath& objects,
-                                               const ObjectPackingOptions& options);
 
 }  // namespace repotxn::objects
 

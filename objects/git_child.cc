@@ -79,7 +79,10 @@ absl::StatusOr<std::vector<std::string>> ClosedArguments(const GitCommand& comma
       "maintenance.auto=false",
       absl::StrCat("safe.directory=", command.repository),
   };
-  if (command.is_check) settings.push_back("core.commitGraph=false");
+  if (command.is_check) {
+    settings.push_back("core.commitGraph=false");
+    settings.push_back("core.multiPackIndex=false");
+  }
   settings.insert(settings.end(), command.settings.begin(), command.settings.end());
   std::vector<std::string> arguments = {command.program};
   for (std::string& setting : settings) {

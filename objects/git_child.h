@@ -46,7 +46,8 @@ struct GitCommand {
   std::vector<std::string> settings;
   // Absolute directory of hooks; empty: none run.
   std::string hooks_path;
-  // Connectivity and content checks: commit-graph and replace refs off.
+  // Connectivity and content checks: replace refs off, and what Git derives from objects: a
+  // commit-graph hides holes, and a damaged multi-pack-index ends the child.
   bool is_check = false;
   // Descriptor of the store's LOCK, kept open in the child so that a new daemon waits for it; -1:
   // none.

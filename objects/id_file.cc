@@ -28,8 +28,8 @@ absl::StatusOr<std::unique_ptr<IdFile>> IdFile::Create(storage::FileSystem* fs,
   return file;
 }
 
-absl::Status IdFile::Append(const ObjectId& oid) {
-  absl::StrAppend(&buffer_, oid.ToHex(), "\n");
+absl::Status IdFile::Append(const ObjectId& oid, absl::string_view name) {
+  absl::StrAppend(&buffer_, oid.ToHex(), name.empty() ? "" : " ", name, "\n");
   ++count_;
   if (buffer_.size() < kBufferBytes) return absl::OkStatus();
   REPOTXN_RETURN_IF_ERROR(file_->Append(buffer_));
@@ -56,15 +56,25 @@ absl::StatusOr<InputSource> IdFile::Lines() const {
 absl::Status IdFile::ForEach(ObjectFormat format,
                              const std::function<absl::Status(const ObjectId&)>& visit) const {
   REPOTXN_ASSIGN_OR_RETURN(const InputSource lines, Lines());
-  const size_t line_bytes = 2 * ObjectIdBytes(format) + 1;
-  std::string line(line_bytes, '\0');
+  const size_t hex_bytes = 2 * ObjectIdBytes(format);
+  std::string buffer;
+  size_t begin = 0;
   for (;;) {
-    // Of a regular file, less is read only at its end.
-    REPOTXN_ASSIGN_OR_RETURN(const size_t got, lines(absl::MakeSpan(&line[0], line_bytes)));
-    if (got == 0) return absl::OkStatus();
+    size_t end = buffer.find('\n', begin);
+    while (end == std::string::npos) {
+      buffer.erase(0, begin);
+      begin = 0;
+      const size_t before = buffer.size();
+      buffer.resize(before + kBufferBytes);
+      REPOTXN_ASSIGN_OR_RETURN(const size_t got, lines(absl::MakeSpan(&buffer[before], kBufferBytes)));
+      buffer.resize(before + got);
+      if (got == 0) return absl::OkStatus();
+      end = buffer.find('\n', before);
+    }
     REPOTXN_ASSIGN_OR_RETURN(const ObjectId oid,
-                             ObjectId::FromHex(absl::string_view(line).substr(0, got - 1), format));
+                             ObjectId::FromHex(absl::string_view(buffer).substr(begin, hex_bytes), format));
     REPOTXN_RETURN_IF_ERROR(visit(oid));
+    begin = end + 1;
   }
 }
 

@@ -1,4 +1,4 @@
-// A file of object ids, one hex line each: what is too much for memory on its way from one Git
+// A file of object ids, one hex line each (with a name, if one is given): what is too much for memory on its way from one Git
 // child to the next.
 //
 // Externally synchronised by its owner. Durability: none; it lies in staging and is removed when
@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "objects/git_child.h"
 #include "storage/file_system.h"
 #include "storage/object_id.h"
@@ -30,7 +31,8 @@ class IdFile {
   IdFile(const IdFile&) = delete;
   IdFile& operator=(const IdFile&) = delete;
 
-  absl::Status Append(const ObjectId& oid);
+  // `name`, without newlines, follows the id on its line: where an object was met, which helps Git to find deltas.
+  absl::Status Append(const ObjectId& oid, absl::string_view name = "");
   // Ends the writing; before reading.
   absl::Status Finish();
   int64_t count() const { return count_; }

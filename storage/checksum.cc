@@ -49,6 +49,13 @@ std::string Sha256(absl::string_view data) {
   return digest;
 }
 
+std::string Sha1(absl::string_view data) {
+  std::string digest(SHA_DIGEST_LENGTH, '\0');
+  auto* const out = reinterpret_cast<unsigned char*>(digest.data());
+  if (EVP_Digest(data.data(), data.size(), out, nullptr, EVP_sha1(), nullptr) != 1) std::abort();
+  return digest;
+}
+
 struct Sha256Stream::Context {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
 

@@ -41,6 +41,9 @@ inline constexpr size_t kSha256Bytes = 32;
 // The 32 raw bytes.
 std::string Sha256(absl::string_view data);
 
+// The 20 raw bytes, for files whose format asks for it; never a proof of anything.
+std::string Sha1(absl::string_view data);
+
 // SHA-256 of data that arrives in pieces.
 class Sha256Stream {
  public:

@@ -29,7 +29,7 @@ constexpr int kForgottenMax = 10'000;
 void StoreCore::StartBackground() {
   if (!options_.background_thread) return;
   background_ = std::thread([this] { BackgroundLoop(); });
-  if (options_.packs_added_max > 0) housekeeping_ = std::thread([this] { HousekeepingLoop(); });
+  housekeeper_->Start();
 }
 
 void StoreCore::StopBackground() {
@@ -38,13 +38,8 @@ void StoreCore::StopBackground() {
     stop_background_ = true;
     background_wake_.Signal();
   }
-  {
-    const storage::MutexLock lock(&housekeeping_mutex_);
-    stop_housekeeping_ = true;
-    housekeeping_wake_.Signal();
-  }
   if (background_.joinable()) background_.join();
-  if (housekeeping_.joinable()) housekeeping_.join();
+  housekeeper_->Stop();
 }
 
 void StoreCore::WakeBackground() {
@@ -140,7 +135,9 @@ wal::Lsn StoreCore::PackCrowdedRepositories() {
   if (queue_->poison().ok() && !committer_->is_draining()) {
     for (const auto& repository : repositories_->Dirty()) {
       // One that cannot be packed must not stand in the way of the others.
-      if (absl::Status packed = PackLooseRefs(repository.get()); !packed.ok()) {
+      // Aborted: the next round looks again.
+      const absl::Status packed = PackLooseRefs(repository.get(), options_.loose_refs_max).status();
+      if (!packed.ok() && !absl::IsAborted(packed)) {
         storage::LogWarning(absl::StrCat("refs of repository ", repository->id().ToHex(),
                                          " are not packed: ", packed.message()));
       }
@@ -150,12 +147,12 @@ wal::Lsn StoreCore::PackCrowdedRepositories() {
   return ref_packings_.load() == before ? judged : publisher_->committed_lsn();
 }
 
-absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
+absl::StatusOr<int64_t> StoreCore::PackLooseRefs(RepositoryState* repository, int loose_max) {
   // The snapshot first: whatever is written after it is dropped from the packing by the critical section.
   const wal::Lsn snapshot = registry_->Enter();
   const auto leave = absl::MakeCleanup([&] { registry_->Leave(snapshot); });
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<refs::NamedRef> loose, repository->NewestLooseRefs());
-  if (loose.size() <= static_cast<size_t>(options_.loose_refs_max)) return absl::OkStatus();
+  if (loose.size() <= static_cast<size_t>(loose_max)) return 0;
   REPOTXN_ASSIGN_OR_RETURN(const auto objects, repository->Objects());
 
   wal::Manifest manifest = NewOwnManifest();
@@ -179,19 +176,16 @@ absl::Status StoreCore::PackLooseRefs(RepositoryState* repository) {
     packing.refs.push_back(wal::PackedRef{ref.name.text(), logged.bytes, logged.peeled});
     names.names.push_back(ref.name.text());
   }
-  if (packing.refs.empty()) return absl::OkStatus();
+  if (packing.refs.empty()) return 0;
+  const int64_t count = static_cast<int64_t>(packing.refs.size());
   manifest.note.refs_packed.push_back(std::move(packing));
   manifest.operations = refs::DeriveRefOperations({}, manifest.note.refs_packed);
   commit->packings.push_back(std::move(names));
 
   const CommitResult result = CommitOwn(manifest, std::move(commit));
-  // Not committed, aborted: somebody else's change of the repository itself came first; the next round looks again.
-  if (!result.committed()) {
-    return result.outcome == CommitOutcome::kNotCommitted && absl::IsAborted(result.status) ? absl::OkStatus()
-                                                                                           : result.status;
-  }
+  if (!result.committed()) return result.status;
   ref_packings_.fetch_add(1, std::memory_order_relaxed);
-  return absl::OkStatus();
+  return count;
 }
 
 bool StoreCore::CheckpointIsDue() {
@@ -291,6 +285,7 @@ absl::Status StoreCore::Close() {
   live_.Close();
   consumers_->Close();
   publisher_->WakeWaiters();
+  pack_pressure_.Release();
   StopBackground();
   committer_->Drain();
   snapshots_->DropUnused(0);

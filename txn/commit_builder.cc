@@ -9,6 +9,7 @@
 #include "storage/log.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
+#include "txn/object_looks.h"
 #include "txn/store_core.h"
 #include "wal/manifest_codec.h"
 
@@ -110,6 +111,11 @@ absl::StatusOr<wal::Manifest> StoreCore::BuildManifest(const StagedChanges& chan
       manifest.operations.push_back(repository.objects->AddPackTo(id));
     }
     manifest.operations.insert(manifest.operations.end(), repository.packs.begin(), repository.packs.end());
+    if (!repository.removed_objects.empty()) {
+      wal::ObjectsRemoved& removed = manifest.note.objects_removed.emplace_back();
+      removed.id = id;
+      for (const ObjectId& oid : repository.removed_objects) removed.oids.emplace_back(oid.bytes());
+    }
     std::vector<wal::RefChange> changed = repository.refs.Changes(id);
     std::vector<wal::Operation> derived =
         refs::DeriveRefOperations(changed, {}, repository.is_fork ? fork_options : options);
@@ -270,7 +276,13 @@ CommitResult StoreCore::CommitChanges(StagedChanges* changes) {
     conclude(result);
     live_.Leave(id, result.outcome == CommitOutcome::kUnknown);
   };
-  CommitResult result = committer_->Commit(&commit);
+  AwaitPackMerge(commit->effects, changes->limit);
+  ObjectLooks looks(this, changes, commit.get());
+  CommitResult result;
+  do {
+    if (absl::Status looked = looks.Take(); !looked.ok()) return refuse(std::move(looked));
+    result = committer_->Commit(&commit);
+  } while (commit != nullptr && commit->is_look_stale);
   if (commit == nullptr) {
     changes->is_detached = true;
     // Nobody may come by: then the background carries it on.
@@ -345,6 +357,16 @@ absl::Status StoreCore::ExtendSnapshot(StagedChanges* changes) {
   return absl::OkStatus();
 }
 
+void StoreCore::AwaitPackMerge(const EntryEffects& effects, const storage::WaitLimit& limit) {
+  // Who removes packs makes them fewer; and without a thread that merges there is nothing to wait for.
+  if (effects.packs.empty() || !effects.removed_packs.empty()) return;
+  if (options_.packs_added_max == 0 || !options_.background_thread) return;
+  for (const wal::AddPack& pack : effects.packs) {
+    const auto state = repositories_->Find(pack.id);
+    if (state != nullptr) pack_pressure_.Await(limit, environment_.clock, [&state] { return state->packs_added(); });
+  }
+}
+
 absl::Status StoreCore::DoAlternatesWork(const EntryEffects& effects) {
   for (const ChangedAlternates& changed : effects.alternates) {
     REPOTXN_RETURN_IF_ERROR(Located(materializer_->WriteAlternates(changed), changed.id));
@@ -382,33 +404,40 @@ absl::Status StoreCore::CheckNotSetAside(const EntryEffects& effects) const {
   };
   for (const RepositoryEffects& changed : effects.repositories) REPOTXN_RETURN_IF_ERROR(check(changed.id));
   for (const wal::AddPack& pack : effects.packs) REPOTXN_RETURN_IF_ERROR(check(pack.id));
+  for (const wal::ReplaceDerived& derived : effects.derived) REPOTXN_RETURN_IF_ERROR(check(derived.id));
   for (const ChangedAlternates& changed : effects.alternates) REPOTXN_RETURN_IF_ERROR(check(changed.id));
   return absl::OkStatus();
 }
 
-absl::Status StoreCore::DoDirectoryWork(const EntryEffects& effects, const TransactionId& id) {
+absl::Status StoreCore::DoDirectoryWork(const EntryEffects& effects, const TransactionId& id, wal::Lsn lsn) {
   for (const wal::CreateRepository& created : effects.created) {
     REPOTXN_RETURN_IF_ERROR(Located(materializer_->CreateRepositoryDirectory(created), created.id));
   }
   for (const wal::AddPack& pack : effects.packs) {
-    REPOTXN_RETURN_IF_ERROR(Located(AddPackFiles(pack, id, effects.created_at), pack.id));
+    REPOTXN_RETURN_IF_ERROR(Located(AddPackFiles(pack, id, effects.created_at, lsn), pack.id));
+  }
+  // After the packs that a multi-pack-index names.
+  for (const wal::ReplaceDerived& derived : effects.derived) {
+    REPOTXN_RETURN_IF_ERROR(Located(materializer_->ReplaceDerived(derived, id), derived.id));
   }
   // After the packs: what an unlinked repository borrowed is its own by now.
   REPOTXN_RETURN_IF_ERROR(DoAlternatesWork(effects));
   return DoPurgeWork(effects);
 }
 
-absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at) {
+absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at,
+                                     wal::Lsn lsn) {
   const auto state = repositories_->Find(pack.id);
   if (state != nullptr && condemned_.Contains(pack.id, pack.name)) {
     // Whoever unlinks it holds the latch, and looks again under it.
     const storage::MutexLock latch(state->latch());
     condemned_.Pardon(pack.id, pack.name);
   }
+  // Before the file is there: who lists the directory asks since when.
+  if (state != nullptr) state->NotePackAdded(pack.name, lsn);
   REPOTXN_RETURN_IF_ERROR(materializer_->LinkPack(pack, id, created_at));
   if (state == nullptr) return absl::OkStatus();
-  state->NotePackAdded(pack.name);
-  if (NeedsPackMerge(*state)) WakeHousekeeping();
+  housekeeper_->NotePackAdded(*state);
   return absl::OkStatus();
 }
 
@@ -434,6 +463,9 @@ void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
     bytes += rows_->Publish({{CondemnedKey(pack.id, pack.name), std::nullopt}}, lsn);
   }
   for (const wal::RemovePack& pack : effects.removed_packs) condemned_.Condemn({pack.id, pack.name, lsn});
+  for (const RepositoryId& id : effects.objects_removed) {
+    if (const auto state = repositories_->Find(id)) state->NoteObjectsRemoved(lsn);
+  }
   for (const RepositoryId& id : effects.purged) repositories_->Remove(id);
   const int64_t before = overlay_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (before <= options_.overlay_bytes_high && before + bytes > options_.overlay_bytes_high) WakeBackground();

@@ -9,6 +9,7 @@
 #include "storage/critical_section.h"
 #include "storage/log.h"
 #include "storage/status_macros.h"
+#include "txn/repository_state.h"
 #include "wal/manifest_codec.h"
 
 namespace repotxn::txn {
@@ -47,6 +48,21 @@ FailedCheck CheckParts(const PendingCommit& commit) {
     if (!result.ok()) return FailedCheck{&part, result};
   }
   return FailedCheck{};
+}
+
+// Whether objects were removed, or (for a removal) used, since the looks that the commit rests on.
+bool IsLookStale(const PendingCommit& commit) {
+  for (const PendingCommit::ObjectUse& use : commit.object_uses) {
+    // What the history has forgotten is published.
+    if (use.partition->history.NewestWrite(use.removals) > commit.objects_checked ||
+        use.repository->objects_removed() > commit.objects_checked) {
+      return true;
+    }
+  }
+  for (const PendingCommit::Part& part : commit.watched) {
+    if (!part.partition->history.Check(part.footprint, commit.watched_since).ok()) return true;
+  }
+  return false;
 }
 
 // Takes names that were written since the snapshot out of a packing: a walk over those writes, not over the packing.
@@ -118,7 +134,8 @@ absl::Status Committer::CheckAndReserve(PendingCommit* commit) {
     const PartitionLocks locks(commit->parts);
     const storage::CriticalSection section;
     failed = CheckParts(*commit);
-    if (failed.part == nullptr) {
+    commit->is_look_stale = failed.part == nullptr && IsLookStale(*commit);
+    if (failed.part == nullptr && !commit->is_look_stale) {
       commit->dropped.clear();
       DropWrittenRefs(commit);
       if (!commit->dropped.empty()) encoded_drops = wal::EncodeDropped(commit->dropped);
@@ -131,6 +148,7 @@ absl::Status Committer::CheckAndReserve(PendingCommit* commit) {
       }
     }
   }
+  if (commit->is_look_stale) return absl::AbortedError("objects were removed or used meanwhile");
   if (failed.part == nullptr) return absl::OkStatus();
   conflicts_.fetch_add(1, std::memory_order_relaxed);
   if (failed.result.verdict == locks::Verdict::kConflict) {

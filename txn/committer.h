@@ -48,6 +48,8 @@
 
 namespace repotxn::txn {
 
+class RepositoryState;
+
 // A transaction on its way through the pipeline.
 struct PendingCommit {
   // What one partition has to check and to remember.
@@ -62,6 +64,13 @@ struct PendingCommit {
     std::vector<std::string> names;
   };
 
+  // A repository whose objects it relies on.
+  struct ObjectUse {
+    Partition* partition = nullptr;
+    locks::LockKey removals;
+    std::shared_ptr<const RepositoryState> repository;
+  };
+
   TransactionId id;
   wal::Lsn snapshot_lsn;
   storage::WaitLimit limit;
@@ -70,11 +79,18 @@ struct PendingCommit {
   std::function<void(const CommitResult&)> settle;
   std::vector<Part> parts;  // sorted by partition id
   std::vector<Packing> packings;
+  // Looks at objects, taken outside (txn/object_looks.h): none of `object_uses` may have lost objects after `objects_checked`,
+  // and nothing of `watched`, whose partitions are among those of `parts`, may have been written after `watched_since`.
+  std::vector<ObjectUse> object_uses;
+  wal::Lsn objects_checked;
+  std::vector<Part> watched;
+  wal::Lsn watched_since;
   wal::PreparedEntry prepared;
   EntryEffects effects;
 
   // Filled by the pipeline.
   std::optional<locks::LockKey> lost_on;  // my key that met a newer commit, after a conflict
+  bool is_look_stale = false;             // not committed, since a look has to be taken again
   std::vector<wal::DroppedRef> dropped;
   wal::LogQueue::Ticket ticket;
   std::atomic<bool> is_ready{false};  // effects are final, and no directory work is left

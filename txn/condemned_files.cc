@@ -41,6 +41,13 @@ bool CondemnedFiles::Settle(const RepositoryId& id, absl::string_view name) {
   return was_there;
 }
 
+bool CondemnedFiles::HasRemovedUpTo(const RepositoryId& id, wal::Lsn lsn) const {
+  if (size_.load() == 0) return false;
+  const storage::MutexLock lock(&mutex_);
+  return std::any_of(packs_.begin(), packs_.end(),
+                     [&](const auto& entry) { return entry.second.id == id && entry.second.lsn <= lsn; });
+}
+
 std::vector<CondemnedFiles::Pack> CondemnedFiles::RemovedUpTo(wal::Lsn lsn) const {
   std::vector<Pack> packs;
   if (size_.load() == 0) return packs;

@@ -50,6 +50,8 @@ class CondemnedFiles {
   // Whether the pack was condemned or pardoned; it is neither any more.
   bool Settle(const RepositoryId& id, absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether packs of `id` lie about that were removed at or below `lsn`.
+  bool HasRemovedUpTo(const RepositoryId& id, wal::Lsn lsn) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Those removed at or below `lsn`, in the order of LSNs.
   std::vector<Pack> RemovedUpTo(wal::Lsn lsn) const ABSL_LOCKS_EXCLUDED(mutex_);
   void Forget(const RepositoryId& id, absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);

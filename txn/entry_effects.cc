@@ -7,8 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "objects/derived_path.h"
 #include "refs/ref_name.h"
 #include "refs/ref_operations.h"
+#include "storage/check.h"
 #include "storage/status_macros.h"
 #include "storage/store_path.h"
 #include "txn/layout.h"
@@ -78,7 +80,7 @@ absl::Status ValidateAdopted(const wal::CreateRepository& op) {
   return absl::OkStatus();
 }
 
-// Judges one operation; kUnimplemented for what is specified and not applied.
+// Judges one operation.
 struct OperationValidator {
   absl::Status operator()(const wal::CreateRepository& op) const {
     if (op.id.IsZero() || op.partition == wal::kNameSpacePartition) return Malformed("repository");
@@ -142,16 +144,19 @@ struct OperationValidator {
   absl::Status operator()(const wal::EditPackedRefs&) const { return absl::OkStatus(); }
   absl::Status operator()(const wal::AddPack& op) const {
     if (!IsPackName(op.name)) return Malformed("name of a pack");
-    return IsPayload(op.pack) && IsPayload(op.index) && IsPayload(op.reverse_index)
+    return IsPayload(op.pack) && IsPayload(op.index) && IsPayload(op.reverse_index) &&
+                   (!op.is_cruft() || IsPayload(op.cruft_times))
                ? absl::OkStatus()
                : Malformed("payload of a pack");
   }
   absl::Status operator()(const wal::RemovePack& op) const {
     return IsPackName(op.name) ? absl::OkStatus() : Malformed("name of a pack");
   }
-  template <typename NotApplied>
-  absl::Status operator()(const NotApplied&) const {
-    return absl::UnimplementedError("operation that this version does not apply");
+  absl::Status operator()(const wal::ReplaceDerived& op) const {
+    if (!objects::DerivedKindOf(op.path)) return Malformed("path of a derived file");
+    if (!op.content.inline_bytes.empty()) return Malformed("content of a derived file");
+    const bool is_sound = op.remove ? !op.content.is_payload() : IsPayload(op.content.payload);
+    return is_sound ? absl::OkStatus() : Malformed("payload of a derived file");
   }
 };
 
@@ -178,6 +183,19 @@ class EffectsBuilder {
  private:
   std::map<RepositoryId, RepositoryEffects> repositories_;
 };
+
+// Parts before what names them, removals last.
+void SortDerived(std::vector<wal::ReplaceDerived>* derived) {
+  if (REPOTXN_PLANT("txn.chain_before_its_layers")) {
+    std::reverse(derived->begin(), derived->end());
+    return;
+  }
+  const auto order = [](const wal::ReplaceDerived& op) {
+    return objects::DerivedOrder(*objects::DerivedKindOf(op.path), op.remove);
+  };
+  std::stable_sort(derived->begin(), derived->end(),
+                   [&order](const auto& a, const auto& b) { return order(a) < order(b); });
+}
 
 absl::Status AddRefEffects(const wal::Manifest& manifest, EffectsBuilder* builder) {
   const refs::RefPlacements placements(manifest);
@@ -262,8 +280,11 @@ absl::Status ValidateManifest(const wal::Manifest& manifest) {
   for (const wal::Operation& operation : manifest.operations) {
     REPOTXN_RETURN_IF_ERROR(std::visit(OperationValidator{}, operation));
   }
-  if (!manifest.note.objects_removed.empty()) {
-    return absl::UnimplementedError("operation that this version does not apply");
+  for (const wal::ObjectsRemoved& removed : manifest.note.objects_removed) {
+    if (removed.id.IsZero() || removed.oids.empty()) return Malformed("removed objects");
+    for (const std::string& oid : removed.oids) {
+      if (!ObjectId::FromBytes(oid).ok()) return Malformed("id of a removed object");
+    }
   }
   return refs::VerifyRefOperations(manifest);
 }
@@ -280,6 +301,8 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
       effects.packs.push_back(*pack);
     } else if (const auto* removed = std::get_if<wal::RemovePack>(&operation)) {
       effects.removed_packs.push_back(*removed);
+    } else if (const auto* derived = std::get_if<wal::ReplaceDerived>(&operation)) {
+      effects.derived.push_back(*derived);
     } else if (const auto* link = std::get_if<wal::LinkAlternate>(&operation)) {
       effects.alternates.push_back(ChangedAlternates{link->member, link->alternates});
     } else if (const auto* unlink = std::get_if<wal::UnlinkAlternate>(&operation)) {
@@ -291,6 +314,10 @@ absl::StatusOr<EntryEffects> MakeEffects(const wal::Manifest& manifest,
       REPOTXN_RETURN_IF_ERROR(AddFileEffects(operation, read_payload, &builder));
     }
   }
+  for (const wal::ObjectsRemoved& removed : manifest.note.objects_removed) {
+    effects.objects_removed.push_back(removed.id);
+  }
+  SortDerived(&effects.derived);
   REPOTXN_RETURN_IF_ERROR(AddRefEffects(manifest, &builder));
   effects.repositories = builder.Take();
   effects.keys = CatalogueChanges(manifest);

@@ -58,16 +58,20 @@ struct EntryEffects {
   // Directory work, done after the entry is durable and before it is published.
   std::vector<wal::CreateRepository> created;
   std::vector<wal::AddPack> packs;
+  // In the order in which they are done, whatever the manifest's (objects/derived_path.h).
+  std::vector<wal::ReplaceDerived> derived;
   std::vector<ChangedAlternates> alternates;
   // Condemned when the entry is published; no directory work.
   std::vector<wal::RemovePack> removed_packs;
+  // Repositories that have lost objects, whose packs are among those removed.
+  std::vector<RepositoryId> objects_removed;
   std::vector<RepositoryId> purged;
   // Those of `purged` whose directories are given back, and where to.
   std::vector<std::pair<RepositoryId, std::string>> released;
   absl::Time created_at;
 
   bool has_directory_work() const {
-    return !created.empty() || !packs.empty() || !alternates.empty() || !purged.empty();
+    return !created.empty() || !packs.empty() || !derived.empty() || !alternates.empty() || !purged.empty();
   }
 };
 

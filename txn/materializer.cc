@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "objects/alternates.h"
+#include "objects/derived_path.h"
 #include "objects/repository_skeleton.h"
 #include "refs/loose_refs.h"
 #include "refs/packed_refs.h"
@@ -131,14 +132,19 @@ absl::Status Materializer::MoveInto(const storage::StorePath& root, const storag
   return fs_->Rename(from, target);
 }
 
+absl::Status Materializer::MoveTemporaryInto(const storage::StorePath& root, const storage::StorePath& temporary,
+                                             const storage::StorePath& target) {
+  const absl::Status moved = MoveInto(root, temporary, target);
+  if (!moved.ok()) IgnoreBecause(fs_->Remove(temporary), "staging/ is wiped at open");
+  return moved;
+}
+
 absl::Status Materializer::ReplaceFile(const storage::StorePath& root,
                                        const storage::StorePath& target, absl::string_view content,
                                        uint32_t permissions) {
   const storage::StorePath temporary = TemporaryPath();
   REPOTXN_RETURN_IF_ERROR(storage::WriteFile(*fs_, temporary, content, permissions));
-  const absl::Status moved = MoveInto(root, temporary, target);
-  if (!moved.ok()) IgnoreBecause(fs_->Remove(temporary), "staging/ is wiped at open");
-  return moved;
+  return MoveTemporaryInto(root, temporary, target);
 }
 
 absl::Status Materializer::ReplacePackedRefs(const storage::StorePath& directory,
@@ -382,8 +388,9 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
   REPOTXN_RETURN_IF_ERROR(EnsureDirectory(layout::RepositoryDirectory(pack.id), packs));
   // The index last: Git takes a pack for complete when it sees one.
   const std::pair<const wal::PayloadFile*, absl::string_view> files[] = {
-      {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.index, ".idx"}};
+      {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.cruft_times, ".mtimes"}, {&pack.index, ".idx"}};
   for (const auto& [file, suffix] : files) {
+    if (file->sha256.empty()) continue;
     const storage::StorePath source =
         wal::PayloadPath(layout::Payload(), transaction_id, file->index);
     const storage::StorePath target = packs / absl::StrCat(pack.name, suffix);
@@ -400,6 +407,35 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
     REPOTXN_RETURN_IF_ERROR(fs_->SetModified(target, created_at));
   }
   return absl::OkStatus();
+}
+
+absl::Status Materializer::LinkPayload(const storage::StorePath& root, const storage::StorePath& source, int64_t bytes,
+                                       const storage::StorePath& target) {
+  REPOTXN_ASSIGN_OR_RETURN(const storage::FileInfo ours, fs_->Stat(source));
+  const auto there = fs_->Stat(target);
+  // Done before. A rename between two links of one file would leave the temporary name.
+  if (there.ok() && there->inode == ours.inode) return absl::OkStatus();
+  const storage::StorePath temporary = TemporaryPath();
+  const absl::Status linked = fs_->Link(source, temporary);
+  if (absl::IsResourceExhausted(linked) || absl::IsFailedPrecondition(linked)) {
+    // EMLINK, EXDEV: an independent copy serves as well.
+    REPOTXN_ASSIGN_OR_RETURN(const std::string content, storage::ReadFile(*fs_, source, bytes));
+    return ReplaceFile(root, target, content, kRefFilePermissions);
+  }
+  REPOTXN_RETURN_IF_ERROR(linked);
+  return MoveTemporaryInto(root, temporary, target);
+}
+
+absl::Status Materializer::ReplaceDerived(const wal::ReplaceDerived& derived, const TransactionId& transaction_id) {
+  const storage::StorePath root = layout::RepositoryDirectory(derived.id);
+  REPOTXN_ASSIGN_OR_RETURN(const storage::StorePath target, root.Child(derived.path));
+  if (!derived.remove) {
+    const wal::PayloadFile& file = derived.content.payload;
+    return LinkPayload(root, wal::PayloadPath(layout::Payload(), transaction_id, file.index), file.size, target);
+  }
+  // commit-graphs/ goes with the last file in it.
+  const bool is_layered = absl::StartsWith(derived.path, objects::kCommitGraphs);
+  return RemoveFile(is_layered ? target.Parent().Parent() : target.Parent(), target);
 }
 
 absl::Status Materializer::WriteAlternates(const ChangedAlternates& changed) {

@@ -61,6 +61,9 @@ class Materializer {
   absl::Status StageSkeleton(const wal::CreateRepository& created);
   void DiscardSkeleton(const RepositoryId& id);
   absl::Status LinkPack(const wal::AddPack& pack, const TransactionId& transaction_id, absl::Time created_at);
+  // Puts or removes a file that Git derives. If we die between any two of an entry, a reader finds each name's file there,
+  // old or new (objects/derived_path.h), and recovery does all of them again.
+  absl::Status ReplaceDerived(const wal::ReplaceDerived& derived, const TransactionId& transaction_id);
   // Replaces the alternates file of a repository; without any it is removed.
   absl::Status WriteAlternates(const ChangedAlternates& changed);
   // Takes the directory of a purged repository out of the way; absent is fine. `state` is null when it is not open.
@@ -93,6 +96,9 @@ class Materializer {
   absl::Status SetAside(const storage::StorePath& directory, const storage::StorePath& trash, absl::string_view path);
   // The target is there already: fine when it is our file, else replaced, since it may be a copy that a crash has torn.
   absl::Status RelinkPack(const storage::StorePath& source, const storage::StorePath& target);
+  // Makes `target` a link to the payload file `source`, or a copy where there can be no link.
+  absl::Status LinkPayload(const storage::StorePath& root, const storage::StorePath& source, int64_t bytes,
+                           const storage::StorePath& target);
   absl::StatusOr<std::shared_ptr<const DiskRefs>> WriteRefs(const RepositoryState& repository,
                                                             const RepositoryState::Batch& batch);
   absl::Status WriteFiles(const RepositoryState& repository, const RepositoryState::Batch& batch);
@@ -115,6 +121,9 @@ class Materializer {
   // Renames `from` to `target`, with the same care.
   absl::Status MoveInto(const storage::StorePath& root, const storage::StorePath& from,
                         const storage::StorePath& target);
+  // The same for a file in staging/, which goes when that fails.
+  absl::Status MoveTemporaryInto(const storage::StorePath& root, const storage::StorePath& temporary,
+                                 const storage::StorePath& target);
   // Moves whatever is at `path` to lost-found/ and reports it; an empty directory is just removed.
   absl::Status ClearObstacle(const storage::StorePath& path) ABSL_LOCKS_EXCLUDED(reports_mutex_);
   absl::Status EnsureDirectory(const storage::StorePath& root, const storage::StorePath& directory);

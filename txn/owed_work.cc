@@ -19,6 +19,7 @@ std::set<RepositoryId> Touched(const EntryEffects& effects) {
   std::set<RepositoryId> ids;
   for (const wal::CreateRepository& created : effects.created) ids.insert(created.id);
   for (const wal::AddPack& pack : effects.packs) ids.insert(pack.id);
+  for (const wal::ReplaceDerived& derived : effects.derived) ids.insert(derived.id);
   for (const ChangedAlternates& changed : effects.alternates) ids.insert(changed.id);
   ids.insert(effects.purged.begin(), effects.purged.end());
   return ids;
@@ -26,14 +27,14 @@ std::set<RepositoryId> Touched(const EntryEffects& effects) {
 
 }  // namespace
 
-absl::Status StoreCore::DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id) {
+absl::Status StoreCore::DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id, wal::Lsn lsn) {
   const storage::MutexLock lock(&owed_mutex_);
   for (const OwedWork& owed : owed_) {
     for (const RepositoryId& other : Touched(owed.effects)) {
       if (Touched(effects).contains(other)) return absl::UnavailableError("earlier work on the directory is owed");
     }
   }
-  return DoDirectoryWork(effects, id);
+  return DoDirectoryWork(effects, id, lsn);
 }
 
 void StoreCore::Owe(OwedWork work, const absl::Status& why) {
@@ -68,7 +69,7 @@ absl::Status StoreCore::DoOwedWork(Materializer::Try which) {
                     !state->IsWorthATry(environment_.clock->Monotonic());
     }
     absl::Status status = is_blocked ? absl::UnavailableError("directory work is owed")
-                                     : DoDirectoryWork(work.effects, work.id);
+                                     : DoDirectoryWork(work.effects, work.id, work.lsn);
     if (status.ok()) {
       done.insert(ids.begin(), ids.end());
       continue;

@@ -291,14 +291,21 @@ absl::Status RepositoryState::NoteAlternatesChanged(const storage::StorePath& ob
   return open->NoteAlternatesChanged();
 }
 
-void RepositoryState::NotePackAdded(absl::string_view name) {
+void RepositoryState::NotePackAdded(absl::string_view name, wal::Lsn lsn) {
   packs_added_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<objects::ObjectLookup> objects;
   {
     const storage::MutexLock lock(&mutex_);
+    young_packs_.insert_or_assign(std::string(name.data(), name.size()), lsn);
     objects = objects_;
   }
   if (objects != nullptr) objects->NotePackAdded(name);
+}
+
+bool RepositoryState::HadPackAt(absl::string_view name, wal::Lsn at) const {
+  const storage::MutexLock lock(&mutex_);
+  const auto young = young_packs_.find(std::string_view(name.data(), name.size()));
+  return young == young_packs_.end() || young->second <= at;
 }
 
 void RepositoryState::NotePackRemoved(absl::string_view name) {
@@ -407,6 +414,7 @@ void RepositoryState::Trim(wal::Lsn oldest) {
   const storage::MutexLock lock(&mutex_);
   refs_.TrimClean(oldest);
   files_.TrimClean(oldest);
+  std::erase_if(young_packs_, [oldest](const auto& pack) { return pack.second <= oldest; });
 }
 
 RepositoryState::Changes RepositoryState::DirtyAt(wal::Lsn target) const {

@@ -77,9 +77,16 @@ class RepositoryState {
   // A pack was linked into the live object directory. packs_added() counts them, until a merge has looked at all.
   int packs_added() const { return packs_added_.load(std::memory_order_relaxed); }
   void NotePacksMerged() { packs_added_.store(0, std::memory_order_relaxed); }
-  void NotePackAdded(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `lsn`: of the entry, which may not be published yet.
+  void NotePackAdded(absl::string_view name, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a pack that lies in the directory was there at `at`, a snapshot in use [hard case A7].
+  bool HadPackAt(absl::string_view name, wal::Lsn at) const ABSL_LOCKS_EXCLUDED(mutex_);
   // A pack was unlinked there.
   void NotePackRemoved(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Newest published entry that removed objects, since the store was opened; zero: none.
+  wal::Lsn objects_removed() const { return wal::Lsn(objects_removed_.load(std::memory_order_relaxed)); }
+  void NoteObjectsRemoved(wal::Lsn lsn) { objects_removed_.store(lsn.value(), std::memory_order_relaxed); }
 
   // Adds the versions of an entry. In LSN order, by the publisher. Returns the bytes that they take.
   int64_t Publish(const RepositoryEffects& effects, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -145,6 +152,7 @@ class RepositoryState {
   const storage::StorePath directory_;
 
   std::atomic<int> packs_added_{0};
+  std::atomic<uint64_t> objects_removed_{0};
 
   storage::Mutex latch_{storage::MutexRank::kMaterializer};
 
@@ -161,6 +169,8 @@ class RepositoryState {
   bool owes_directory_work_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration next_try_ ABSL_GUARDED_BY(mutex_), patience_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
+  // Packs added after the oldest snapshot in use.
+  std::map<std::string, wal::Lsn, std::less<>> young_packs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace repotxn::txn

@@ -10,6 +10,7 @@
 #define REPOTXN_TXN_SNAPSHOT_H_
 
 #include <string>
+#include <vector>
 
 #include "storage/id128.h"
 #include "storage/object_id.h"
@@ -28,6 +29,9 @@ class SnapshotDirectory {
   // Newest LSN that the directory shows.
   virtual wal::Lsn lsn() const = 0;
   virtual ObjectFormat format() const = 0;
+  // Settings (`key=value`, for objects::GitCommand) that a child which reads here needs: none, unless a file that Git
+  // derives of the repository or of its pools is damaged, which would end the child. To be asked for each child.
+  virtual std::vector<std::string> GitSettings() const = 0;
 };
 
 }  // namespace repotxn::txn

@@ -54,9 +54,12 @@ bool IsLeftOutOfSnapshots(absl::string_view name) {
 
 class SnapshotMaker::Directory final : public SnapshotDirectory {
  public:
-  Directory(SnapshotMaker* maker, storage::StorePath path, std::string absolute_path,
-            ObjectFormat format)
-      : maker_(maker), path_(std::move(path)), absolute_path_(std::move(absolute_path)), format_(format) {
+  Directory(SnapshotMaker* maker, storage::StorePath path, std::string absolute_path, const RepositoryState& repository)
+      : maker_(maker),
+        path_(std::move(path)),
+        absolute_path_(std::move(absolute_path)),
+        format_(repository.format()),
+        objects_(repository.directory() / "objects") {
     registered_ = maker_->registry_->EnterDirectory();
     maker_->live_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -70,6 +73,7 @@ class SnapshotMaker::Directory final : public SnapshotDirectory {
   const storage::StorePath& path() const override { return path_; }
   wal::Lsn lsn() const override { return lsn_; }
   ObjectFormat format() const override { return format_; }
+  std::vector<std::string> GitSettings() const override { return maker_->derived_.SettingsFor(objects_, format_); }
   void set_lsn(wal::Lsn lsn) { lsn_ = lsn; }
 
  private:
@@ -77,6 +81,7 @@ class SnapshotMaker::Directory final : public SnapshotDirectory {
   const storage::StorePath path_;
   const std::string absolute_path_;
   const ObjectFormat format_;
+  const storage::StorePath objects_;  // of the live repository
   wal::Lsn registered_;
   wal::Lsn lsn_;
 };
@@ -88,7 +93,8 @@ SnapshotMaker::SnapshotMaker(storage::FileSystem* fs, Materializer* materializer
       materializer_(materializer),
       publisher_(publisher),
       registry_(registry),
-      opening_(opening) {}
+      opening_(opening),
+      derived_(fs) {}
 
 SnapshotMaker::~SnapshotMaker() = default;
 
@@ -125,7 +131,7 @@ absl::StatusOr<std::shared_ptr<const SnapshotDirectory>> SnapshotMaker::Make(
     RepositoryState* repository) {
   const storage::StorePath path = NewPath();
   REPOTXN_ASSIGN_OR_RETURN(const std::string absolute, fs_->AbsolutePath(path));
-  auto directory = std::make_shared<Directory>(this, path, absolute, repository->format());
+  auto directory = std::make_shared<Directory>(this, path, absolute, *repository);
   REPOTXN_RETURN_IF_ERROR(MakeObjectsOnly(*repository, path));
   REPOTXN_ASSIGN_OR_RETURN(const wal::Lsn lsn, LinkInto(repository, path));
   directory->set_lsn(lsn);

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "objects/derived_watch.h"
 #include "storage/file_system.h"
 #include "storage/sync.h"
 #include "txn/materializer.h"
@@ -71,6 +72,7 @@ class SnapshotMaker {
   const Publisher* const publisher_;
   SnapshotRegistry* const registry_;
   const uint64_t opening_;
+  objects::DerivedWatch derived_;
   std::atomic<uint64_t> count_{0};
   std::atomic<int64_t> made_{0}, shared_{0}, live_{0};
 

@@ -25,6 +25,7 @@
 namespace repotxn::txn {
 
 class StoreCore;
+struct ObjectRemoval;
 
 struct StagedRepository {
   RepositoryId id;
@@ -44,6 +45,11 @@ struct StagedRepository {
   // Packs beside `objects`, whose files are payload already, and what keeps those that are new.
   std::vector<wal::AddPack> packs;
   std::vector<std::shared_ptr<StagedObjects>> more_objects;
+  // Objects that are nowhere once its packs are removed.
+  std::vector<ObjectId> removed_objects;
+  // Objects that must be there still when it commits: those asked for; and, in what it borrows, those that it gives up.
+  std::vector<ObjectId> needed_objects;
+  std::vector<ObjectId> given_up_objects;
   // What it borrows from after this transaction; unset: unchanged.
   std::optional<std::vector<RepositoryId>> alternates;
 
@@ -56,6 +62,9 @@ struct RunMemo {
 };
 
 struct StagedChanges {
+  StagedChanges();
+  ~StagedChanges();
+
   StoreCore* core = nullptr;
   TransactionId id;
   std::unique_ptr<TransactionLife> life;
@@ -75,6 +84,9 @@ struct StagedChanges {
   bool is_detached = false;
   // Set for an entry that only fences its request id.
   bool fences_request = false;
+
+  // Set when objects are removed (txn/object_looks.h).
+  std::unique_ptr<ObjectRemoval> removal;
 
   // Kept while packs are staged that StagedObjects does not keep.
   std::shared_ptr<TransactionPayload> payload;

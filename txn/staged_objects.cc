@@ -19,6 +19,8 @@ StagedObjects::StagedObjects(const Context& context, const TransactionId& id,
                              std::shared_ptr<RepositoryState> live, ObjectFormat format)
     : context_(context), id_(id), live_(std::move(live)), format_(format) {
   if (context_.registry != nullptr) kept_ = context_.registry->EnterDirectory();
+  // After that: what is removed from here on stays on disk, and is met at commit.
+  if (!context_.are_links_doubtful || !context_.are_links_doubtful()) links_checked_ = kept_;
 }
 
 absl::StatusOr<std::shared_ptr<StagedObjects>> StagedObjects::Create(
@@ -96,6 +98,10 @@ absl::Status StagedObjects::Seal() {
                            payload_->AddLinked(packs / absl::StrCat(pack_name_, ".pack")));
   REPOTXN_ASSIGN_OR_RETURN(operation_.reverse_index,
                            payload_->AddLinked(packs / absl::StrCat(pack_name_, ".rev")));
+  if (is_cruft_) {
+    REPOTXN_ASSIGN_OR_RETURN(operation_.cruft_times,
+                             payload_->AddLinked(packs / absl::StrCat(pack_name_, ".mtimes")));
+  }
   REPOTXN_ASSIGN_OR_RETURN(operation_.index,
                            payload_->AddLinked(packs / absl::StrCat(pack_name_, ".idx")));
   REPOTXN_RETURN_IF_ERROR(payload_->Seal());

@@ -5,6 +5,7 @@
 #ifndef REPOTXN_TXN_STAGED_OBJECTS_H_
 #define REPOTXN_TXN_STAGED_OBJECTS_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ class StagedObjects final : public ObjectStaging {
     std::shared_ptr<SnapshotRegistry> registry;
     storage::Clock* clock = nullptr;
     int lock_descriptor = -1;
+    // Whether removed packs lie about from which a child might be answered though their objects are gone; may be unset.
+    std::function<bool()> are_links_doubtful;
     // Content of `shallow` in the object snapshot; unset: the live repository's.
     std::optional<std::string> shallow;
   };
@@ -54,8 +57,17 @@ class StagedObjects final : public ObjectStaging {
 
   // The directory, an object snapshot (objects/quarantine.h).
   const storage::StorePath& directory() const { return directory_; }
-  // Stages the pack `name` ("pack-…"), which somebody wrote to objects/pack of the directory and knows to be sound.
-  void UsePack(std::string name) { pack_name_ = std::move(name); }
+  // Stages the pack `name` ("pack-…"), which somebody wrote to objects/pack of the directory and knows to be sound; with its
+  // times, when it is a cruft pack.
+  void UsePack(std::string name, bool is_cruft = false) {
+    pack_name_ = std::move(name);
+    is_cruft_ = is_cruft;
+  }
+  // The LSN up to which removals of objects were taken into account when the links of the pack were proved last; zero: in
+  // doubt, since a child may have been answered from a removed file.
+  wal::Lsn links_checked() const { return links_checked_; }
+  void NoteLinksChecked(wal::Lsn lsn) { links_checked_ = lsn; }
+  const std::string& pack_name() const { return pack_name_; }
 
   const TransactionId& transaction_id() const { return id_; }
   ObjectFormat format() const { return format_; }
@@ -73,9 +85,11 @@ class StagedObjects final : public ObjectStaging {
   const std::shared_ptr<RepositoryState> live_;
   const ObjectFormat format_;
   wal::Lsn kept_;  // registered
+  wal::Lsn links_checked_;
   storage::StorePath directory_;
   std::string absolute_path_;
   std::string pack_name_;
+  bool is_cruft_ = false;
   std::shared_ptr<objects::ObjectLookup> lookup_live_, lookup_;  // what Lookup() gave last, and for what
   std::shared_ptr<TransactionPayload> payload_;
   wal::AddPack operation_;

@@ -17,6 +17,7 @@ constexpr absl::Duration kFirstBackoff = absl::Milliseconds(10);
 constexpr absl::Duration kBackoffMax = absl::Milliseconds(320);
 // How long a writer stands in line for a hot key before it tries without a turn.
 constexpr absl::Duration kLinePatience = absl::Seconds(2);
+constexpr int kHousekeepingConcurrencyMax = 64;
 
 absl::Status CheckOptions(const StoreOptions& options) {
   if (options.segment_bytes < 64 << 10 || options.segment_bytes > 1 << 30) {
@@ -26,7 +27,10 @@ absl::Status CheckOptions(const StoreOptions& options) {
       options.admission_queue_max < 0 || options.commits_in_flight_max < 1 ||
       options.commits_in_flight_max >= static_cast<int>(Publisher::kInFlightMax) ||
       options.consumer_bytes_max < 1 || options.idle_lease <= absl::ZeroDuration() ||
-      options.old_versions_bytes_max < 0 || options.history_bytes_max < 0) {
+      options.old_versions_bytes_max < 0 || options.history_bytes_max < 0 || options.packs_added_max < 0 ||
+      options.housekeeping_concurrency < 1 || options.housekeeping_concurrency > kHousekeepingConcurrencyMax ||
+      options.housekeeping_interval < absl::ZeroDuration() || options.unreachable_grace < absl::ZeroDuration() ||
+      options.repack_interval < absl::ZeroDuration() || options.indexes_interval < absl::ZeroDuration()) {
     return absl::InvalidArgumentError("a bound of the store options is out of range");
   }
   return absl::OkStatus();
@@ -246,7 +250,31 @@ absl::Status Store::RunBackgroundWork() {
 }
 absl::Status Store::RunHousekeeping() {
   REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
-  return core_->RunHousekeeping();
+  return core_->housekeeper()->RunRound();
+}
+absl::StatusOr<HousekeepingPlan> Store::PlanHousekeeping(const RepositoryPath& path) {
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, IdOf(path));
+  return core_->housekeeper()->Plan(id);
+}
+absl::StatusOr<std::vector<TaskResult>> Store::RunHousekeeping(const RepositoryPath& path, const HousekeepingRun& run) {
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, IdOf(path));
+  return core_->housekeeper()->Run(id, run);
+}
+absl::StatusOr<RepositoryHousekeeping> Store::HousekeepingStatus(const RepositoryPath& path) {
+  REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, IdOf(path));
+  RepositoryHousekeeping status = core_->housekeeper()->StatusOf(id);
+  status.path = path.text();
+  return status;
+}
+HousekeepingOverview Store::HousekeepingStatus() { return core_->housekeeper()->Overview(); }
+void Store::PauseHousekeeping(bool is_paused) { core_->housekeeper()->Pause(is_paused); }
+absl::StatusOr<RepositoryId> Store::IdOf(const RepositoryPath& path) {
+  REPOTXN_RETURN_IF_ERROR(core_->CheckNotClosed());
+  const wal::Lsn at = core_->registry()->Enter();
+  const auto leave = absl::MakeCleanup([&] { core_->registry()->Leave(at); });
+  REPOTXN_ASSIGN_OR_RETURN(const auto row, core_->LookUpPath(path.text(), at));
+  if (!row || !row->repository) return absl::NotFoundError("repository does not exist");
+  return *row->repository;
 }
 absl::Status Store::Close() { return core_->Close(); }
 

@@ -21,6 +21,7 @@
 #ifndef REPOTXN_TXN_STORE_H_
 #define REPOTXN_TXN_STORE_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,7 @@
 #include "storage/wait_limit.h"
 #include "txn/consumers.h"
 #include "txn/adoption.h"
+#include "txn/housekeeping_status.h"
 #include "txn/object_staging.h"
 #include "txn/outcome.h"
 #include "txn/reconciler.h"
@@ -60,9 +62,19 @@ struct StoreOptions {
   absl::Duration materialize_interval = absl::Milliseconds(50);
   // A repository with more loose refs than this in its newest state is packed.
   int loose_refs_max = 16;
-  // After so many packs were added to a repository its packs are merged (Transaction::MergePacks) by a thread of their own;
+  // After so many packs were added to a repository its packs are merged (Transaction::MergePacks) in the background;
   // 0: never. With it a repository has about twice as many packs at most, however many pushes it gets.
   int packs_added_max = 16;
+  // What the background keeps in order, and when; rules in txn/housekeeping_plan.h. Period of the rounds over all
+  // repositories, the first one after the opening; zero: none.
+  absl::Duration housekeeping_interval = absl::Hours(1);
+  // Repositories on which the background works at once. [1, 64].
+  int housekeeping_concurrency = 1;
+  // A repack removes unreachable objects that came longer ago.
+  absl::Duration unreachable_grace = absl::Hours(14 * 24);
+  // Least time between two repacks of a repository; and that packs may be younger than its indexes.
+  absl::Duration repack_interval = absl::Hours(24);
+  absl::Duration indexes_interval = absl::Hours(24);
   // A transaction with more ref changes than this in a repository writes them straight to packed-refs.
   int direct_pack_refs_min = 64;
   // Commits between admission and their answers; who comes later waits in the queues of his partitions, in the order of
@@ -137,6 +149,12 @@ struct StoreMetrics {
   int64_t materialized_batches = 0;
   int64_t pack_merges = 0;
   int64_t packs_condemned = 0;  // removed, and kept on disk for older readers
+  int64_t condemned_bytes = 0;   // of them
+  // Tasks of housekeeping that ended, by HousekeepingTask and TaskOutcome.
+  std::array<std::array<int64_t, kTaskOutcomes>, kHousekeepingTasks> housekeeping_results = {};
+  int64_t repositories_needing_housekeeping = 0;  // as far as somebody has looked
+  absl::Duration housekeeping_oldest_need;        // how long one of them has been waiting
+  bool housekeeping_is_paused = false;
   int64_t ref_packings = 0;
   int64_t checkpoints = 0;
   int64_t discrepancies = 0;  // that the last round of reconciliation found
@@ -286,8 +304,22 @@ class Store {
   absl::Status Checkpoint();
   // One round of what the background thread does.
   absl::Status RunBackgroundWork();
-  // One round of what the housekeeping thread does: merges the packs of the repositories that need it.
+
+  // Housekeeping (txn/housekeeping_plan.h, txn/housekeeping_status.h); what is remembered is since opening. kNotFound: no
+  // repository is at `path`.
+  //
+  // One round over all repositories, as the background does, paused or not: what each needs. The first task that failed;
+  // one that something stood in the way of is told by HousekeepingStatus() alone.
   absl::Status RunHousekeeping();
+  // Looks what a repository needs.
+  absl::StatusOr<HousekeepingPlan> PlanHousekeeping(const RepositoryPath& path);
+  // Does tasks here and now, paused or not; one result each, look at all of them. A task that is under way already is
+  // kAborted in its result; other tasks of the repository may run beside this. kInvalidArgument: the run contradicts itself.
+  absl::StatusOr<std::vector<TaskResult>> RunHousekeeping(const RepositoryPath& path, const HousekeepingRun& run);
+  absl::StatusOr<RepositoryHousekeeping> HousekeepingStatus(const RepositoryPath& path);
+  HousekeepingOverview HousekeepingStatus();
+  // While paused the background begins no task. Not remembered over restarts.
+  void PauseHousekeeping(bool is_paused);
 
   // Admits nothing more, ends open transactions, materializes, checkpoints, writes CLEAN and lets go of LOCK: once it
   // returned OK another process may open the root. When a step fails there is no CLEAN, LOCK is kept until the store is
@@ -299,6 +331,7 @@ class Store {
   struct Adoptee;
   absl::StatusOr<std::vector<AdoptionReport>> AdoptAll(std::vector<Adoptee> adoptees, const AdoptOptions& options);
   absl::Status AdoptGroup(const std::vector<Adoptee*>& group, const AdoptOptions& options);
+  absl::StatusOr<RepositoryId> IdOf(const RepositoryPath& path);
 
   explicit Store(std::unique_ptr<StoreCore> core);
   std::unique_ptr<StoreCore> core_;

@@ -35,8 +35,10 @@
 #include "txn/condemned_files.h"
 #include "txn/consumer_table.h"
 #include "txn/consumers.h"
+#include "txn/housekeeping.h"
 #include "txn/live_transactions.h"
 #include "txn/materializer.h"
+#include "txn/pack_pressure.h"
 #include "txn/partition.h"
 #include "txn/payload_retention.h"
 #include "txn/publisher.h"
@@ -81,8 +83,24 @@ class StoreCore {
   std::shared_ptr<RepositoryState> OpenState(const RepositoryId& id, const RepositoryRow& row) {
     return repositories_->Get(id, row);
   }
+  // The state if it is open, else nullptr.
+  std::shared_ptr<RepositoryState> FindState(const RepositoryId& id) const { return repositories_->Find(id); }
   absl::StatusOr<std::vector<RepositoryId>> AlternatesOf(const RepositoryId& id, wal::Lsn at);
+  // The repository and all that it borrows from; what cannot be read is left out, and `*failure` says why.
+  std::vector<RepositoryId> ChainOf(const RepositoryId& id, wal::Lsn at, absl::Status* failure);
+  // All that borrow from it, at any distance, those that are removed and may come back included.
+  absl::StatusOr<std::set<RepositoryId>> BorrowersOf(const RepositoryId& id, wal::Lsn at);
+  // Whether a removed pack of the chain still lies about from which a Git child may be answered though objects are gone.
+  bool HasRemovedObjectsOnDisk(const RepositoryId& id);
   TransactionId NewTransactionId();
+
+  // Removes loose objects that a pack of the repository has (txn/loose_objects.cc).
+  absl::Status DropPackedLooseObjects(const RepositoryState& repository);
+  PackPressure* pack_pressure() { return &pack_pressure_; }
+
+  Partition* PartitionOf(wal::PartitionId id) { return partitions_->Get(id); }
+  // Footprint of a manifest and reads at the snapshot of `commit`, split into its parts.
+  absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads, PendingCommit* commit);
 
   // Adoption and reconciliation (txn/adoption.cc, txn/reconciler.cc).
   absl::Status Unadopt(const RepositoryId& id, absl::string_view target);
@@ -107,10 +125,11 @@ class StoreCore {
 
   // Background (txn/background.cc).
   absl::Status RunBackgroundWork();
-  absl::Status RunHousekeeping();
   absl::Status Materialize();
   absl::Status Checkpoint() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
-  absl::Status PackLooseRefs(RepositoryState* repository);
+  // Packs the loose refs of the newest state when there are more than `loose_max`; returns how many. kAborted: somebody
+  // else's change of the repository itself came first.
+  absl::StatusOr<int64_t> PackLooseRefs(RepositoryState* repository, int loose_max);
   absl::Status Close();
 
   absl::StatusOr<std::shared_ptr<StagedObjects>> StageObjects(const TransactionId& id, const RepositoryPath& path,
@@ -136,7 +155,9 @@ class StoreCore {
   const Publisher& publisher() const { return *publisher_; }
   Committer* committer() { return committer_.get(); }
   LiveTransactions* live() { return &live_; }
+  Housekeeper* housekeeper() { return housekeeper_.get(); }
   SnapshotRegistry* registry() { return registry_.get(); }
+  locks::IntentQueue* intents() { return &intents_; }
   const StoreId& incarnation() const { return incarnation_; }
   const RecoveryReport& recovery_report() const { return recovery_report_; }
   int lock_descriptor() const { return lock_descriptor_.load(); }
@@ -183,7 +204,7 @@ class StoreCore {
   // Keeps a covered entry's payload when it holds the manifest and a consumer has yet to read that.
   absl::StatusOr<bool> KeepManifestPayload(const TransactionId& id, wal::Lsn low_water_mark);
   void StartBackground();
-  void StopBackground() ABSL_LOCKS_EXCLUDED(background_mutex_, housekeeping_mutex_);
+  void StopBackground() ABSL_LOCKS_EXCLUDED(background_mutex_);
 
   // Commit (txn/commit_builder.cc).
   absl::StatusOr<wal::Manifest> BuildManifest(const StagedChanges& changes, TransactionPayload* payload);
@@ -191,25 +212,25 @@ class StoreCore {
                        PendingCommit* commit);
   absl::Status PrepareManifest(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
                                TransactionPayload* payload, PendingCommit* commit);
-  absl::Status SplitFootprint(const wal::Manifest& manifest, const locks::DeclaredReads& reads,
-                              PendingCommit* commit);
   // Transactions of the store's own, which no client waits for. The first makes a manifest without operations; the second
   // prepares and commits one, whose file contents are all inline, with the rest of `commit` filled in by the caller.
   wal::Manifest NewOwnManifest();
   CommitResult CommitOwn(const wal::Manifest& manifest, std::unique_ptr<PendingCommit> commit);
   // kUnavailable when it changes a repository whose directory cannot be written.
   absl::Status CheckNotSetAside(const EntryEffects& effects) const;
+  // Waits for the merging of packs when an entry adds one to too many.
+  void AwaitPackMerge(const EntryEffects& effects, const storage::WaitLimit& limit);
   absl::Status DoAlternatesWork(const EntryEffects& effects);
   absl::Status DoPurgeWork(const EntryEffects& effects);
-  absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at);
-  absl::Status DoDirectoryWork(const EntryEffects& effects, const TransactionId& id);
+  absl::Status AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at, wal::Lsn lsn);
+  absl::Status DoDirectoryWork(const EntryEffects& effects, const TransactionId& id, wal::Lsn lsn);
   // Owed directory work (txn/owed_work.cc).
   struct OwedWork {
     wal::Lsn lsn;
     TransactionId id;
     EntryEffects effects;
   };
-  absl::Status DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id)
+  absl::Status DoDirectoryWorkInOrder(const EntryEffects& effects, const TransactionId& id, wal::Lsn lsn)
       ABSL_LOCKS_EXCLUDED(owed_mutex_);
   void Owe(OwedWork work, const absl::Status& why) ABSL_LOCKS_EXCLUDED(owed_mutex_);
   void SetAsideOwing(const RepositoryId& id, const absl::Status& why);
@@ -252,11 +273,7 @@ class StoreCore {
   void EndOldestTransactionsBeyondBounds();
   bool SnapshotsKeepTooMuch() const;
   void GiveUp(const std::vector<SnapshotRegistry::Ended>& ended);
-  // Housekeeping (txn/housekeeping.cc).
-  void WakeHousekeeping() ABSL_LOCKS_EXCLUDED(housekeeping_mutex_);
-  void HousekeepingLoop() ABSL_LOCKS_EXCLUDED(housekeeping_mutex_);
-  bool NeedsPackMerge(const RepositoryState& repository) const;
-  absl::Status MergePacksOf(RepositoryState* repository);
+  int64_t CondemnedBytes() const;
   // Unlinks removed packs that nobody can need any more (txn/condemned_files.h).
   absl::Status UnlinkCondemned();
   absl::Status UnlinkPack(const CondemnedFiles::Pack& pack);
@@ -301,8 +318,9 @@ class StoreCore {
   PayloadRetention payload_retention_;
   LiveTransactions live_;
   locks::IntentQueue intents_;
+  PackPressure pack_pressure_;
 
-  std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, pack_merges_{0}, checkpoints_{0}, overlay_bytes_{0};
+  std::atomic<int64_t> log_syncs_{0}, retries_{0}, ref_packings_{0}, checkpoints_{0}, overlay_bytes_{0};
   std::atomic<int64_t> history_bytes_{0}, ended_idle_{0}, ended_too_old_{0};
   std::atomic<uint64_t> materialized_lsn_{0}, applied_lsn_{0};
   std::atomic<int64_t> forgotten_before_{0};  // nanoseconds since 1970
@@ -333,12 +351,7 @@ class StoreCore {
   std::atomic<int64_t> discrepancies_{0}, reconciled_{0};
   std::atomic<int64_t> reconciled_at_ns_{0};  // monotonic
   std::thread background_;
-
-  storage::Mutex housekeeping_mutex_{storage::MutexRank::kLeaf};
-  storage::CondVar housekeeping_wake_;
-  bool stop_housekeeping_ ABSL_GUARDED_BY(housekeeping_mutex_) = false;
-  bool housekeeping_is_wanted_ ABSL_GUARDED_BY(housekeeping_mutex_) = false;
-  std::thread housekeeping_;
+  std::unique_ptr<Housekeeper> housekeeper_;
 };
 
 }  // namespace repotxn::txn

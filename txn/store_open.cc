@@ -54,7 +54,8 @@ StoreCore::StoreCore(const Environment& environment, std::unique_ptr<storage::Fi
     : owned_file_system_(std::move(owned)),
       environment_(environment),
       options_(options),
-      fs_(environment.file_system) {}
+      fs_(environment.file_system),
+      housekeeper_(std::make_unique<Housekeeper>(this)) {}
 
 StoreCore::~StoreCore() {
   if (absl::Status closed = Close(); !closed.ok()) {
@@ -217,7 +218,7 @@ absl::Status StoreCore::OpenLog() {
   committer.admission.in_flight_max = options_.commits_in_flight_max;
   committer_ = std::make_unique<Committer>(
       queue_.get(), publisher_.get(), registry_.get(),
-      [this](const PendingCommit& commit) { return DoDirectoryWork(commit.effects, commit.id); },
+      [this](const PendingCommit& commit) { return DoDirectoryWork(commit.effects, commit.id, commit.ticket.lsn()); },
       [this] { return replicator_->PrepareSpace(); }, committer);
   snapshots_ = std::make_unique<SnapshotMaker>(fs_, materializer_.get(), publisher_.get(),
                                                registry_.get(),
@@ -238,7 +239,7 @@ absl::Status StoreCore::LoadEntry(const wal::DecodedEntry& entry) {
   DropPackedRefs(entry.dropped, &effects);
   PublishEntry(effects, entry.lsn);
   payload_retention_.Note(entry.lsn, entry.transaction_id, entry.body_payload_bytes);
-  if (absl::Status done = DoDirectoryWorkInOrder(effects, entry.transaction_id); !done.ok()) {
+  if (absl::Status done = DoDirectoryWorkInOrder(effects, entry.transaction_id, entry.lsn); !done.ok()) {
     // A full disk is everybody's.
     if (absl::IsResourceExhausted(done)) return done;
     effects.repositories.clear();
@@ -290,6 +291,8 @@ absl::Status StoreCore::LoadTail(wal::Lsn last) {
   materialized_lsn_ = applied.value();
   REPOTXN_RETURN_IF_ERROR(LoadCondemned());
   REPOTXN_RETURN_IF_ERROR(LoadSetAside(applied));
+  // Nobody is older any more, and nobody may be answered from them [hard case A6]. Those of the tail go with its rows.
+  REPOTXN_RETURN_IF_ERROR(UnlinkCondemned());
   if (last <= applied) return absl::OkStatus();
   REPOTXN_ASSIGN_OR_RETURN(auto cursor, replicator_->Follow(applied.Next()));
   while (applied < last) {

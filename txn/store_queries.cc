@@ -1,9 +1,17 @@
 // Questions about repositories at a snapshot, and what Git children get.
+#include <algorithm>
+
 #include "absl/cleanup/cleanup.h"
+#include "locks/derivation.h"
 #include "storage/status_macros.h"
 #include "txn/store_core.h"
 
 namespace repotxn::txn {
+namespace {
+
+constexpr int kLinksAtOnce = 1000;
+
+}  // namespace
 
 absl::StatusOr<std::optional<PathRow>> StoreCore::LookUpPath(absl::string_view path, wal::Lsn at) {
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<Row> row, rows_->Get(PathKey(path), at));
@@ -40,6 +48,49 @@ absl::StatusOr<std::vector<RepositoryId>> StoreCore::AlternatesOf(const Reposito
   return DecodeIds(row->value);
 }
 
+std::vector<RepositoryId> StoreCore::ChainOf(const RepositoryId& id, wal::Lsn at, absl::Status* failure) {
+  locks::RepositoryFacts facts;
+  facts.alternates_of = [&](const RepositoryId& each) {
+    auto alternates = AlternatesOf(each, at);
+    failure->Update(alternates.status());
+    return alternates.ok() ? *std::move(alternates) : std::vector<RepositoryId>();
+  };
+  return locks::AlternatesChain(id, facts);
+}
+
+absl::StatusOr<std::set<RepositoryId>> StoreCore::BorrowersOf(const RepositoryId& id, wal::Lsn at) {
+  std::set<RepositoryId> borrowers;
+  std::vector<RepositoryId> to_ask = {id};
+  while (!to_ask.empty()) {
+    const RepositoryId pool = to_ask.back();
+    to_ask.pop_back();
+    std::string after;
+    while (true) {
+      REPOTXN_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                               rows_->Scan(LinksToPoolPrefix(pool), after, at, kLinksAtOnce));
+      if (rows.empty()) break;
+      for (const Row& row : rows) {
+        REPOTXN_ASSIGN_OR_RETURN(const LinkRow link, DecodeLinkRow(row.key, row.value));
+        if (borrowers.insert(link.member).second) to_ask.push_back(link.member);
+      }
+      after = rows.back().key;
+    }
+  }
+  return borrowers;
+}
+
+bool StoreCore::HasRemovedObjectsOnDisk(const RepositoryId& id) {
+  if (condemned_.size() == 0) return false;
+  absl::Status failure;
+  const std::vector<RepositoryId> chain = ChainOf(id, publisher_->committed_lsn(), &failure);
+  // What cannot be read is looked at again at the commit.
+  if (!failure.ok()) return true;
+  return std::any_of(chain.begin(), chain.end(), [&](const RepositoryId& each) {
+    const auto state = repositories_->Find(each);
+    return state != nullptr && condemned_.HasRemovedUpTo(each, state->objects_removed());
+  });
+}
+
 absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
     const TransactionId& id, const RepositoryPath& path, ObjectFormat format_if_absent) {
   const wal::Lsn at = registry_->Enter();
@@ -64,6 +115,9 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjectsOf(
   context.clock = environment_.clock;
   context.lock_descriptor = lock_descriptor();
   context.shallow = std::move(shallow);
+  if (live != nullptr) {
+    context.are_links_doubtful = [this, repository = live->id()] { return HasRemovedObjectsOnDisk(repository); };
+  }
   return StagedObjects::Create(context, id, std::move(live), format);
 }
 
@@ -105,8 +159,9 @@ StoreMetrics StoreCore::Metrics() const {
   metrics.log_syncs = log_syncs_.load(std::memory_order_relaxed);
   metrics.retries = retries_.load(std::memory_order_relaxed);
   metrics.materialized_batches = materializer_->batches();
-  metrics.pack_merges = pack_merges_.load(std::memory_order_relaxed);
+  housekeeper_->AddTo(&metrics);
   metrics.packs_condemned = condemned_.size();
+  metrics.condemned_bytes = CondemnedBytes();
   metrics.ref_packings = ref_packings_.load(std::memory_order_relaxed);
   metrics.discrepancies = discrepancies_.load(std::memory_order_relaxed);
   metrics.reconciled = reconciled_.load(std::memory_order_relaxed);

@@ -350,7 +350,18 @@ absl::StatusOr<bool> Transaction::ObjectExists(const RepositoryId& id, const Obj
   REPOTXN_RETURN_IF_ERROR(call.CheckOpen());
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(changes_.get(), *repository));
-  return objects != nullptr ? objects->Exists(oid) : absl::StatusOr<bool>(false);
+  if (objects == nullptr) return false;
+  REPOTXN_ASSIGN_OR_RETURN(const bool exists, objects->Exists(oid));
+  if (!exists || changes_->access == Access::kReadOnly) return exists;
+  repository->needed_objects.push_back(oid);
+  if (repository->live == nullptr) return exists;
+  // Where it looked for it.
+  absl::Status failure;
+  for (const RepositoryId& each : changes_->core->ChainOf(id, changes_->snapshot_lsn, &failure)) {
+    changes_->reads.files.push_back({each, "objects/info/alternates"});
+  }
+  REPOTXN_RETURN_IF_ERROR(failure);
+  return exists;
 }
 
 absl::Status Transaction::AddPack(const RepositoryId& id, std::shared_ptr<ObjectStaging> staging) {

@@ -48,6 +48,7 @@
 namespace repotxn::txn {
 
 class ObjectStaging;
+struct ObjectRemoval;
 class StoreCore;
 class WriteSnapshot;
 struct CapturedChanges;
@@ -199,8 +200,10 @@ class Transaction {
   // holds at least twice as many objects as all smaller ones together, or all. Git children run; meets no push, whichever
   // comes first, only another removal of the same packs. Nothing to merge: no change.
   //
-  // Errors: kFailedPrecondition the repository is created by the same transaction, or a file that Git keeps for itself
-  // stands in the way (a `.keep`, a multi-pack-index of an adopted repository); kDataLoss a damaged pack.
+  // A pack with a `.keep` file stays as it is; a multi-pack-index that names a removed pack goes in the same entry.
+  //
+  // Errors: kFailedPrecondition the repository is created by the same transaction, or a file of a later Git that names packs
+  // stands in the way; kDataLoss a damaged pack.
   absl::StatusOr<PackMerge> MergePacks(const RepositoryId& id, const PackMergeOptions& options);
 
   // Packs the repository anew: the objects that its refs, or any object or ref of a repository that borrows from it, reach go
@@ -211,7 +214,13 @@ class Transaction {
   // Errors: kFailedPrecondition loose objects are there (MergePacks() first), a `.keep` (nothing expires then), or the
   // repository is created by the same transaction; kDataLoss a missing or damaged object.
   absl::StatusOr<Repack> RepackObjects(const RepositoryId& id, const RepackOptions& options);
-  // Brings commit-graph, multi-pack-index and bitmap up to date with refs and packs, and removes damaged or stale parts.
+  // Brings commit-graph, multi-pack-index and bitmap up to date with refs and packs, and removes damaged or stale parts. Git
+  // children run, and the transaction's snapshot moves forward to the packs that are there; what is pushed after that is
+  // covered the next time, and a concurrent removal of a pack aborts it. A repository that borrows has neither
+  // commit-graph nor bitmap, Git reads its pool's; a shallow one has none either. A pool without refs has no bitmap.
+  //
+  // Errors: kAborted something that was read has changed; kFailedPrecondition the repository is created by the same
+  // transaction; kDataLoss a missing or damaged object.
   absl::StatusOr<DerivedIndexes> WriteDerivedIndexes(const RepositoryId& id);
 
   // Refs. Full names. A read of a symbolic ref (also a dangling one) gives its own value, unresolved; absent refs are
@@ -300,6 +309,8 @@ class Transaction {
   // Longest chain of links that ends in `id`.
   absl::StatusOr<int> DepthAbove(const RepositoryId& id, int limit);
   absl::Status BringInBorrowedObjects(const RepositoryId& member, const RepositoryId& pool);
+  // Adds to `tips` what borrowers of `id` need of its objects, and notes in `removal` what was looked at of them.
+  absl::Status CollectNeedsOfBorrowers(const RepositoryId& id, ObjectRemoval* removal, std::vector<ObjectId>* tips);
   std::unique_ptr<StagedChanges> changes_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "objects/borrowed_objects.h"
+#include "objects/object_set.h"
 #include "objects/pack_index.h"
 #include "objects/pack_merge.h"
 #include "storage/status_macros.h"
+#include "txn/derived_staging.h"
 #include "txn/layout.h"
+#include "txn/live_objects.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
 #include "txn/transaction.h"
@@ -23,55 +27,30 @@ namespace repotxn::txn {
 namespace {
 
 constexpr absl::string_view kPackDirectory = "objects/pack";
-constexpr int kReadingsMax = 100;
 constexpr int64_t kIdsAtOnce = 4096;
 // A pack that stays holds so many times as many objects as all smaller ones together.
 constexpr int64_t kPackGrowth = 2;
 
-objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format) {
-  objects::ObjectPackingOptions options;
-  options.format = format;
-  options.is_condemned = [&core](const storage::StorePath& file) { return core.condemned().Contains(file); };
-  options.lock_fd = core.lock_descriptor();
-  return options;
-}
-
-// Packs in `directory`, as they stood at one moment: a pack may need another that was linked before it, and a directory
-// that changes while it is read may show the second alone. So two readings that say the same.
-absl::StatusOr<std::vector<std::string>> ListPacksAtOnce(const StoreCore& core, const RepositoryId& id) {
-  storage::FileSystem& fs = *core.file_system();
-  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
-  std::vector<std::string> before;
-  for (int reading = 0; reading < kReadingsMax; ++reading) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
-    std::vector<std::string> packs;
-    for (const storage::DirectoryEntry& entry : entries) {
-      absl::string_view name = entry.name;
-      if (!absl::ConsumeSuffix(&name, ".idx") || core.condemned().Contains(id, name)) continue;
-      packs.emplace_back(name.data(), name.size());
-    }
-    std::sort(packs.begin(), packs.end());
-    if (reading > 0 && packs == before) return packs;
-    before = std::move(packs);
-  }
-  return absl::UnavailableError("packs of the repository change all the time");
-}
-
-// What Git keeps for itself and would be wrong about once packs are gone.
-absl::Status CheckNothingKeepsPacks(storage::FileSystem& fs, const storage::StorePath& directory) {
+// Leaves out packs that somebody wants kept where they are, and those of unreachable objects, which stay apart with their times.
+absl::Status LeaveOutKept(storage::FileSystem& fs, const storage::StorePath& directory, std::vector<std::string>* packs) {
   REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+  std::set<std::string> kept;
   for (const storage::DirectoryEntry& entry : entries) {
-    if (absl::EndsWith(entry.name, ".keep") || absl::StartsWith(entry.name, "multi-pack-index")) {
+    absl::string_view stem = entry.name;
+    if (absl::ConsumeSuffix(&stem, ".keep") || absl::ConsumeSuffix(&stem, ".mtimes")) kept.emplace(stem.data(), stem.size());
+    // Of a later Git: a chain of them, which names packs as well.
+    if (entry.name == "multi-pack-index.d") {
       return absl::FailedPreconditionError(absl::StrCat("stands in the way of removing packs: ", entry.name));
     }
   }
+  std::erase_if(*packs, [&kept](const std::string& name) { return kept.contains(name); });
   return absl::OkStatus();
 }
 
-// All objects of the packs, each once.
+// All objects of the packs, and `loose`, each once.
 absl::StatusOr<std::vector<ObjectId>> IdsOf(const std::map<std::string, std::unique_ptr<objects::PackIndex>>& indexes,
-                                            const std::vector<std::string>& packs) {
-  std::vector<ObjectId> all;
+                                            const std::vector<std::string>& packs, std::vector<ObjectId> loose) {
+  std::vector<ObjectId> all = std::move(loose);
   for (const std::string& name : packs) {
     const objects::PackIndex& index = *indexes.at(name);
     for (int64_t first = 0; first < index.count(); first += kIdsAtOnce) {
@@ -82,17 +61,6 @@ absl::StatusOr<std::vector<ObjectId>> IdsOf(const std::map<std::string, std::uni
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
-}
-
-// Adds a pack that was made in the directory of `staged`; none when it has no name.
-absl::Status AddPacked(const objects::PackedObjects& packed, std::shared_ptr<StagedObjects> staged,
-                       StagedRepository* repository) {
-  if (packed.pack_name.empty()) return absl::OkStatus();
-  staged->UsePack(packed.pack_name);
-  REPOTXN_RETURN_IF_ERROR(staged->Seal());
-  repository->packs.push_back(staged->AddPackTo(repository->id));
-  repository->more_objects.push_back(std::move(staged));
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -122,7 +90,7 @@ absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, con
       const objects::PackedObjects packed,
       objects::PackBorrowedObjects(*changes_->core->file_system(), request,
                                    PackingOptions(*changes_->core, live->format())));
-  return AddPacked(packed, std::move(staged), borrower);
+  return StagePacked(packed, std::move(staged), borrower);
 }
 
 absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const PackMergeOptions& options) {
@@ -132,10 +100,11 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
   const std::shared_ptr<RepositoryState> live = repository->live;
   if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
   storage::FileSystem* const fs = changes_->core->file_system();
-  // Whatever was there at the snapshot stays until this transaction ends; what was added since may be among them, and is
-  // then met by the conflict check.
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, id));
-  REPOTXN_RETURN_IF_ERROR(CheckNothingKeepsPacks(*fs, live->directory() / kPackDirectory));
+  // Whatever was there at the snapshot stays until this transaction ends; what was added since waits for the next [hard
+  // case A7].
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> names, ListPacksAt(*changes_->core, *live, changes_->snapshot_lsn));
+  const int64_t packs_before = static_cast<int64_t>(names.size());
+  REPOTXN_RETURN_IF_ERROR(LeaveOutKept(*fs, live->directory() / kPackDirectory, &names));
   std::map<std::string, std::unique_ptr<objects::PackIndex>> indexes;
   std::vector<objects::PackSize> sizes;
   for (const std::string& name : names) {
@@ -143,19 +112,23 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
     sizes.push_back({name, indexes[name]->count()});
   }
   PackMerge merge;
-  merge.packs_before = static_cast<int64_t>(names.size());
+  merge.packs_before = packs_before;
   const std::vector<std::string> chosen = options.all ? names : objects::PacksToMerge(sizes, kPackGrowth);
-  if (chosen.size() < 2) return merge;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, IdsOf(indexes, chosen));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose,
+                           objects::ListLooseObjects(*fs, live->directory() / "objects", live->format()));
+  merge.loose_objects = static_cast<int64_t>(loose.size());
+  if (chosen.size() < 2 && loose.empty()) return merge;
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, IdsOf(indexes, chosen, loose));
   indexes.clear();
   REPOTXN_ASSIGN_OR_RETURN(auto staged, changes_->core->StageObjectsOf(changes_->id, live, live->format()));
   REPOTXN_ASSIGN_OR_RETURN(const objects::PackedObjects packed,
                            objects::PackObjects(*fs, staged->directory(), ids,
                                                 PackingOptions(*changes_->core, live->format())));
-  REPOTXN_RETURN_IF_ERROR(AddPacked(packed, std::move(staged), repository));
-  for (const std::string& name : chosen) {
-    if (name != packed.pack_name) repository->operations.push_back(wal::RemovePack{id, name});
-  }
+  REPOTXN_RETURN_IF_ERROR(StagePacked(packed, std::move(staged), repository));
+  std::set<std::string> removed(chosen.begin(), chosen.end());
+  removed.erase(packed.pack_name);
+  for (const std::string& name : removed) repository->operations.push_back(wal::RemovePack{id, name});
+  REPOTXN_RETURN_IF_ERROR(StageDropOfPackIndexes(changes_.get(), repository, removed));
   merge.packs_merged = static_cast<int64_t>(chosen.size());
   merge.objects = packed.objects;
   return merge;
@@ -183,7 +156,7 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
   // or not; the member keeps its own in any case.
   changes_->payload = changes_->core->payloads()->Of(changes_->id);
   const storage::StorePath packs = live->directory() / kPackDirectory;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacksAtOnce(*changes_->core, member));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListPacks(*changes_->core, member));
   for (const std::string& name : names) {
     wal::AddPack pack;
     pack.id = id;
@@ -201,7 +174,7 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
       const objects::PackedObjects loose,
       objects::PackLooseObjects(*fs, staged->directory(), live->directory() / "objects",
                                 PackingOptions(*changes_->core, live->format())));
-  REPOTXN_RETURN_IF_ERROR(AddPacked(loose, std::move(staged), &pool));
+  REPOTXN_RETURN_IF_ERROR(StagePacked(loose, std::move(staged), &pool));
   REPOTXN_RETURN_IF_ERROR(LinkAlternate(member, id));
   return id;
 }

@@ -28,6 +28,15 @@ absl::Status StoreCore::UnlinkCondemned() {
   return absl::OkStatus();
 }
 
+int64_t StoreCore::CondemnedBytes() const {
+  int64_t bytes = 0;
+  for (const CondemnedFiles::Pack& pack : condemned_.RemovedUpTo(publisher_->committed_lsn())) {
+    const auto info = fs_->Stat(layout::PackFile(pack.id, pack.name, ".pack"));
+    if (info.ok()) bytes += info->size;  // else it has gone meanwhile
+  }
+  return bytes;
+}
+
 absl::Status StoreCore::UnlinkPack(const CondemnedFiles::Pack& pack) {
   REPOTXN_ASSIGN_OR_RETURN(const auto row, RowOf(pack.id, publisher_->committed_lsn()));
   if (row) {

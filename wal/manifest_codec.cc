@@ -103,6 +103,7 @@ struct OperationEncoder {
     if (!op.pack.sha256.empty()) Encode(op.pack, to->mutable_pack());
     if (!op.index.sha256.empty()) Encode(op.index, to->mutable_index());
     if (!op.reverse_index.sha256.empty()) Encode(op.reverse_index, to->mutable_reverse_index());
+    if (op.is_cruft()) Encode(op.cruft_times, to->mutable_cruft_times());
   }
   void operator()(const RemovePack& op) const {
     out->mutable_remove_pack()->set_id(IdBytes(op.id));
@@ -278,7 +279,8 @@ bool DecodeOp(pb::AddPack* from, AddPack* op) {
   op->name = std::move(*from->mutable_name());
   return Decode(from->id(), &op->id) && (!from->has_pack() || Decode(from->pack(), &op->pack)) &&
          (!from->has_index() || Decode(from->index(), &op->index)) &&
-         (!from->has_reverse_index() || Decode(from->reverse_index(), &op->reverse_index));
+         (!from->has_reverse_index() || Decode(from->reverse_index(), &op->reverse_index)) &&
+         (!from->has_cruft_times() || Decode(from->cruft_times(), &op->cruft_times));
 }
 bool DecodeOp(pb::RemovePack* from, RemovePack* op) {
   op->name = std::move(*from->mutable_name());

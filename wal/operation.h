@@ -132,6 +132,9 @@ struct AddPack {
   RepositoryId id;
   std::string name;               // "pack-<hex>" without suffix
   PayloadFile pack, index, reverse_index;
+  // Of a pack of unreachable objects: when each was added last (objects/cruft_times.h). Else none.
+  PayloadFile cruft_times = {};
+  bool is_cruft() const { return !cruft_times.sha256.empty(); }
   friend bool operator==(const AddPack&, const AddPack&) = default;
 };
 struct RemovePack {

@@ -64,7 +64,7 @@ TEST(ClosedGitTest, CommandLineIsExactlyThis) {
                           "-c", "credential.helper=", "-c", "gpg.program=false", "-c", "gc.auto=0",
                           "-c", "gc.autoDetach=false", "-c", "receive.autogc=false", "-c",
                           "maintenance.auto=false", "-c", "safe.directory=/srv/x.git", "-c",
-                          "core.commitGraph=false", "-c", "uploadpack.allowFilter=true", "rev-list",
+                          "core.commitGraph=false", "-c", "core.multiPackIndex=false", "-c", "uploadpack.allowFilter=true", "rev-list",
                           "--all"));
   EXPECT_THAT(environment, ::testing::Contains("GIT_NO_REPLACE_OBJECTS=1"));
   EXPECT_THAT(environment, ::testing::Contains("GIT_PROTOCOL=version=2"));

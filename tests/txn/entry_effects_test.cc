@@ -1,10 +1,16 @@
 #include "txn/entry_effects.h"
 
+#include <algorithm>
+
+#include "objects/derived_path.h"
 #include "refs/ref_operations.h"
+#include "storage/check.h"
+#include "tests/txn/crash_sweep.h"
 #include "tests/txn/world.h"
 #include "storage/metadata_store.h"
 #include "wal/local_replicator.h"
 #include "wal/log_queue.h"
+#include "wal/payload_store.h"
 #include "wal/positions.h"
 
 namespace repotxn::testing {
@@ -26,12 +32,6 @@ wal::PutFile Put(const std::string& path) { return wal::PutFile{SomeId(), path, 
 
 // Hand-made manifests, judged as recovery does before the first effect of an entry.
 TEST(ValidateManifestTest, RefusesOperationsThatAreSpecifiedAndNotAppliedYet) {
-  const wal::Operation operations[] = {
-      wal::ReplaceDerived{SomeId(), "objects/info/commit-graph", true, {}},
-  };
-  for (const wal::Operation& operation : operations) {
-    EXPECT_THAT(ValidateManifest(With(operation)), StatusIs(StatusCode::kUnimplemented)) << operation.index();
-  }
   wal::Manifest removal = With(Put("config"));
   removal.note.objects_removed.push_back({SomeId(), {std::string(20, 'a')}});
   EXPECT_THAT(ValidateManifest(removal), StatusIs(StatusCode::kUnimplemented));
@@ -54,6 +54,26 @@ TEST(ValidateManifestTest, RefusesPathsAndNamesThatNoApiWouldHaveTaken) {
   wal::PutFile setuid = Put("hooks/x");
   setuid.mode = 04755;
   EXPECT_THAT(ValidateManifest(With(setuid)), StatusIs(StatusCode::kDataLoss));
+}
+
+TEST(ValidateManifestTest, TakesDerivedFilesAsPayloadAtTheirOwnPathsAlone) {
+  const std::string chain = "objects/info/commit-graphs/commit-graph-chain";
+  const wal::PayloadFile payload{0, 3, std::string(32, 'd')};
+  const auto put = [&](const std::string& path) { return wal::ReplaceDerived{SomeId(), path, false, {"", payload}}; };
+  EXPECT_THAT(ValidateManifest(With(put(chain))), IsOk());
+  EXPECT_THAT(ValidateManifest(With(wal::ReplaceDerived{SomeId(), chain, true, {}})), IsOk());
+  const wal::Operation malformed[] = {
+      put("objects/info/alternates"),
+      put("objects/pack/pack-" + std::string(40, 'a') + ".idx"),
+      put("objects/pack/../pack/multi-pack-index"),
+      put("HEAD"),
+      wal::ReplaceDerived{SomeId(), chain, false, {"abc", {}}},
+      wal::ReplaceDerived{SomeId(), chain, false, {}},
+      wal::ReplaceDerived{SomeId(), chain, true, {"", payload}},
+  };
+  for (const wal::Operation& operation : malformed) {
+    EXPECT_THAT(ValidateManifest(With(operation)), StatusIs(StatusCode::kDataLoss));
+  }
 }
 
 TEST(ValidateManifestTest, RefusesToAdoptFromOrReleaseToTheStoresOwnDirectories) {
@@ -123,8 +143,8 @@ TEST(ValidateManifestTest, RefusesANoteAndFileOperationsThatDisagree) {
   EXPECT_THAT(ValidateManifest(manifest), StatusIs(StatusCode::kDataLoss));
 }
 
-// Appends an entry by hand to the log of a closed store.
-absl::Status AppendByHand(World& world, const wal::Manifest& manifest) {
+// Appends entries by hand to the log of a closed store.
+absl::Status AppendByHand(World& world, const std::vector<wal::Manifest>& manifests) {
   storage::FileSystem& fs = world.fs();
   REPOTXN_ASSIGN_OR_RETURN(const auto metadata, storage::MetadataStore::Open(&fs, txn::layout::Metadata()));
   REPOTXN_ASSIGN_OR_RETURN(const std::string stored, metadata->Get(txn::kPositionsKey));
@@ -136,12 +156,15 @@ absl::Status AppendByHand(World& world, const wal::Manifest& manifest) {
   REPOTXN_ASSIGN_OR_RETURN(const wal::LogTail tail, log->Acquire());
   REPOTXN_RETURN_IF_ERROR(log->PrepareSpace());
   wal::LogQueue queue(log.get(), tail, {});
-  REPOTXN_ASSIGN_OR_RETURN(wal::PreparedEntry prepared, wal::PrepareEntry(manifest));
-  std::string dropped;
-  wal::LogQueue::Ticket ticket;
-  REPOTXN_RETURN_IF_ERROR(queue.Reserve(&prepared, &dropped, &ticket).status());
   absl::Status status;
-  queue.AwaitDurable(&ticket, &status);
+  for (const wal::Manifest& manifest : manifests) {
+    REPOTXN_ASSIGN_OR_RETURN(wal::PreparedEntry prepared, wal::PrepareEntry(manifest));
+    std::string dropped;
+    wal::LogQueue::Ticket ticket;
+    REPOTXN_RETURN_IF_ERROR(queue.Reserve(&prepared, &dropped, &ticket).status());
+    queue.AwaitDurable(&ticket, &status);
+    REPOTXN_RETURN_IF_ERROR(status);
+  }
   return status;
 }
 
@@ -152,8 +175,8 @@ TEST(OpeningAStoreTest, RefusesAnEntryOfALaterVersionBeforeItsFirstEffect) {
   ASSERT_THAT(world.store().Close(), IsOk());
   world.Drop();
   wal::Manifest later = With(wal::PutFile{id, "info/x", 0644, {"x", {}}});
-  later.operations.push_back(wal::ReplaceDerived{id, "objects/info/commit-graph", true, {}});
-  ASSERT_THAT(AppendByHand(world, later), IsOk());
+  later.note.objects_removed.push_back({id, {std::string(20, 'a')}});
+  ASSERT_THAT(AppendByHand(world, {later}), IsOk());
   const std::string before = world.fs().DumpTree(txn::layout::Repositories());
 
   EXPECT_THAT(world.Open(), StatusIs(StatusCode::kUnimplemented));
@@ -167,12 +190,113 @@ TEST(OpeningAStoreTest, RefusesAnEntryThatNamesAPathOutsideItsRepository) {
   const RepositoryId id = world.Create("r");
   ASSERT_THAT(world.store().Close(), IsOk());
   world.Drop();
-  ASSERT_THAT(AppendByHand(world, With(wal::PutFile{id, "../../../STORE", 0644, {"x", {}}})), IsOk());
+  ASSERT_THAT(AppendByHand(world, {With(wal::PutFile{id, "../../../STORE", 0644, {"x", {}}})}), IsOk());
   const std::string before = world.fs().DumpTree(txn::layout::Repositories());
 
   EXPECT_THAT(world.Open(), StatusIs(StatusCode::kDataLoss));
 
   EXPECT_EQ(world.fs().DumpTree(txn::layout::Repositories()), before);
+}
+
+// Two entries that replace the commit-graph of a repository, the second one's layer for the first's, and take the files
+// that were there along.
+class DerivedRedoTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(world_.Open(World::Options()), IsOk());
+    id_ = world_.Create("r");
+    ASSERT_THAT(storage::WriteFile(world_.fs(), Path(std::string(objects::kCommitGraph)), "legacy"), IsOk());
+    ASSERT_THAT(storage::WriteFile(world_.fs(), Path(std::string(objects::kMultiPackIndex)), "index"), IsOk());
+    ASSERT_THAT(world_.fs().SyncAll(), IsOk());
+    ASSERT_THAT(world_.store().Close(), IsOk());
+    world_.Drop();
+    wal::Manifest first = Replace('1', 'a'), second = Replace('2', 'b');
+    for (const std::string& path : {std::string(objects::kCommitGraph), Layer('a'), std::string(objects::kMultiPackIndex)}) {
+      second.operations.push_back(wal::ReplaceDerived{id_, path, true, {}});
+    }
+    // In any order in the manifest.
+    std::reverse(second.operations.begin(), second.operations.end());
+    ASSERT_THAT(AppendByHand(world_, {first, second}), IsOk());
+  }
+  storage::StorePath Path(const std::string& path) { return txn::layout::RepositoryDirectory(id_) / path; }
+  static std::string Layer(char hash) {
+    return absl::StrCat("objects/info/commit-graphs/graph-", std::string(40, hash), ".graph");
+  }
+  // Puts a chain of one layer.
+  wal::Manifest Replace(char transaction, char layer) {
+    wal::Manifest manifest;
+    manifest.transaction_id = *TransactionId::FromHex(std::string(32, transaction));
+    wal::PayloadStore store(&world_.fs(), txn::layout::Payload());
+    auto payload = store.Create(manifest.transaction_id);
+    EXPECT_THAT(payload, IsOk());
+    const std::pair<std::string, std::string> files[] = {
+        {std::string(objects::kCommitGraphChain), std::string(40, layer)}, {Layer(layer), std::string(3000, layer)}};
+    for (const auto& [path, content] : files) {
+      wal::ReplaceDerived put{id_, path, false, {}};
+      put.content.payload = *(*payload)->AddBytes(content);
+      manifest.operations.push_back(put);
+    }
+    EXPECT_THAT((*payload)->Seal(), IsOk());
+    return manifest;
+  }
+  // "" when each file that is named is there.
+  std::string Dangling(storage::FileSystem& fs) {
+    const auto chain = storage::ReadFile(fs, Path(std::string(objects::kCommitGraphChain)));
+    if (!chain.ok()) return "";
+    return *storage::Exists(fs, Path(Layer((*chain)[0]))) ? "" : "the chain names a layer that is not there";
+  }
+  std::string Open() {
+    std::string dangling;
+    // The disk is asked once the opening is over: it is locked while it calls.
+    std::vector<std::unique_ptr<MemoryFileSystem>> states;
+    world_.fs().SetMutationHook([&](int64_t, absl::string_view, const storage::StorePath& path) {
+      if (path.text().find("commit-graph") == std::string::npos && path.text().find("graph-") == std::string::npos) return;
+      states.push_back(world_.fs().CrashClone({CrashSurvival::kEverything, 0, 0}));
+    });
+    EXPECT_THAT(world_.Open(World::Options()), IsOk());
+    world_.fs().SetMutationHook({});
+    EXPECT_GE(states.size(), 4u);
+    for (const auto& state : states) dangling += Dangling(*state);
+    return dangling;
+  }
+  std::string Fault(MemoryFileSystem& fs) {
+    const auto layers = fs.List(Path(std::string(objects::kCommitGraphs)));
+    if (!layers.ok() || layers->size() != 2) return "layers";
+    const auto layer = storage::ReadFile(fs, Path(Layer('b')));
+    if (!layer.ok() || *layer != std::string(3000, 'b')) return "layer";
+    if (*storage::Exists(fs, Path(std::string(objects::kCommitGraph)))) return "whole graph";
+    if (*storage::Exists(fs, Path(std::string(objects::kMultiPackIndex)))) return "multi-pack-index";
+    if (!fs.List(txn::layout::Staging())->empty()) return "staging";
+    return Dangling(fs);
+  }
+
+  World world_;
+  RepositoryId id_;
+};
+
+TEST_F(DerivedRedoTest, NamesNoFileThatIsNotThere) {
+  EXPECT_EQ(Open(), "");
+  EXPECT_EQ(Fault(world_.fs()), "");
+}
+
+TEST_F(DerivedRedoTest, WouldNoticeAChainBeforeItsLayer) {
+  const PlantedBug bug("txn.chain_before_its_layers");
+  EXPECT_NE(Open(), "");
+}
+
+TEST_F(DerivedRedoTest, EndsAlikeWhereverARecoveryDies) {
+  CrashSweep sweep(&world_.fs());
+  sweep.Record([&] { ASSERT_THAT(world_.Open(World::Options()), IsOk()); });
+  EXPECT_GT(sweep.images().size(), 20u);
+  for (CrashSweep::Image& image : sweep.images()) {
+    World world(7);
+    world.owned_fs() = std::move(image.fs);
+    ASSERT_THAT(world.Open(World::Options()), IsOk()) << image.when;
+    EXPECT_EQ(Fault(world.fs()), "") << image.when;
+    ASSERT_THAT(world.store().Close(), IsOk()) << image.when;
+    EXPECT_EQ(Fault(world.fs()), "") << image.when;
+    EXPECT_TRUE(world.fs().List(txn::layout::Payload())->empty()) << image.when;
+  }
 }
 
 }  // namespace

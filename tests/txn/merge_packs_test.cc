@@ -200,8 +200,7 @@ TEST_P(MergePacksTest, WhatWasRemovedBeforeARestartGoesAfterIt) {
   EXPECT_EQ(PacksOnDisk().size(), 1u);
   auto opened = Store::Open(git().path() + "/copy", GitStore::Options());
   ASSERT_THAT(opened, IsOk());
-  EXPECT_EQ((*opened)->Metrics().packs_condemned, kPushes);
-  EXPECT_THAT((*opened)->RunBackgroundWork(), IsOk());
+  // Nobody is older any more, so they went before it served anybody.
   EXPECT_EQ((*opened)->Metrics().packs_condemned, 0);
   EXPECT_THAT((*opened)->Close(), IsOk());
   git().Run("rm -rf store && mv copy store");
@@ -210,7 +209,7 @@ TEST_P(MergePacksTest, WhatWasRemovedBeforeARestartGoesAfterIt) {
 }
 
 TEST_P(MergePacksTest, LeavesAloneWhatGitKeepsForItself) {
-  git().Run("touch " + GitStore::Directory(id_) + "/objects/pack/multi-pack-index");
+  git().Run("mkdir " + GitStore::Directory(id_) + "/objects/pack/multi-pack-index.d");
   auto transaction = store().Begin({});
   const auto merge = (*transaction)->MergePacks(id_, {});
   EXPECT_THAT(merge, StatusIs(StatusCode::kFailedPrecondition));

@@ -1,0 +1,39 @@
+// What lies in live repositories, for transactions that pack it anew: private to txn/.
+//
+// Thread-safe.
+#ifndef REPOTXN_TXN_LIVE_OBJECTS_H_
+#define REPOTXN_TXN_LIVE_OBJECTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "objects/object_packing.h"
+#include "storage/id128.h"
+#include "storage/object_id.h"
+#include "txn/staged_changes.h"
+#include "wal/lsn.h"
+
+namespace repotxn::txn {
+
+objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format);
+
+// Packs of a repository ("pack-<hex>"), sorted, as they stood at one moment: a pack may need another that was linked before
+// it, and a directory that changes while it is read may show the second alone. Removed ones are left out.
+absl::StatusOr<std::vector<std::string>> ListPacks(const StoreCore& core, const RepositoryId& id);
+
+// The same, but for those that were added after `at`, a snapshot in use.
+absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, const RepositoryState& live, wal::Lsn at);
+
+// Objects that the refs of a repository name at `at`, HEAD included.
+absl::StatusOr<std::vector<ObjectId>> AllTips(RepositoryState* live, wal::Lsn at);
+
+// Stages a pack that was made in the directory of `staged`; none when it has no name. `is_cruft`: it has a list of times.
+absl::Status StagePacked(const objects::PackedObjects& packed, std::shared_ptr<StagedObjects> staged,
+                         StagedRepository* repository, bool is_cruft = false);
+
+}  // namespace repotxn::txn
+
+#endif  // REPOTXN_TXN_LIVE_OBJECTS_H_

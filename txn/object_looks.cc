@@ -1,0 +1,285 @@
+#include "txn/object_looks.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "objects/error_detail.h"
+#include "objects/object_set.h"
+#include "objects/pack_index.h"
+#include "objects/pack_links.h"
+#include "storage/check.h"
+#include "storage/status_macros.h"
+#include "txn/live_objects.h"
+#include "txn/store_core.h"
+#include "txn/transaction_internal.h"
+
+namespace repotxn::txn {
+namespace {
+
+constexpr absl::string_view kPackDirectory = "objects/pack";
+// Rounds of a removal before it takes a turn, and at all. A round beside pushes is over before the next few of them.
+constexpr int kRoundsBeforeTurn = 3;
+constexpr int kRoundsMax = 64;
+constexpr absl::Duration kTurnPatience = absl::Seconds(2);
+
+std::vector<StagedObjects*> StagingsOf(const StagedRepository& repository) {
+  std::vector<StagedObjects*> all;
+  if (repository.objects != nullptr && repository.objects->has_pack()) all.push_back(repository.objects.get());
+  for (const auto& more : repository.more_objects) all.push_back(more.get());
+  return all;
+}
+
+// New values of refs.
+absl::StatusOr<std::vector<ObjectId>> TipsOf(const StagedRepository& repository) {
+  std::vector<ObjectId> tips;
+  for (const wal::RefChange& change : repository.refs.Changes(repository.id)) {
+    if (change.new_value.kind != wal::LoggedRefValue::Kind::kObject) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const ObjectId tip, ObjectId::FromBytes(change.new_value.bytes));
+    tips.push_back(tip);
+  }
+  return tips;
+}
+
+bool UsesObjects(const StagedRepository& repository, const std::vector<StagedObjects*>& stagings,
+                 const std::vector<ObjectId>& tips) {
+  return !stagings.empty() || !tips.empty() || !repository.needed_objects.empty() || !repository.given_up_objects.empty();
+}
+
+absl::Status Gone(const ObjectId& oid) {
+  return objects::WithDetail(absl::AbortedError("an object was removed meanwhile"), "oid", oid.ToHex());
+}
+
+// Gives `commit` a part for a partition in which it has nothing to check, so that its history can be asked.
+void TakePartition(Partition* partition, PendingCommit* commit) {
+  const auto at = std::lower_bound(
+      commit->parts.begin(), commit->parts.end(), partition,
+      [](const PendingCommit::Part& part, const Partition* other) { return part.partition->id < other->id; });
+  if (at != commit->parts.end() && at->partition == partition) return;
+  commit->parts.insert(at, PendingCommit::Part{partition, locks::Footprint()});
+}
+
+// Answers from the packs of one directory, opened at the first question.
+class PacksOf {
+ public:
+  PacksOf(storage::FileSystem* fs, storage::StorePath directory, std::set<std::string> names, ObjectFormat format)
+      : fs_(fs), directory_(std::move(directory)), names_(std::move(names)), format_(format) {}
+
+  absl::StatusOr<bool> Contains(const ObjectId& oid) {
+    if (indexes_.empty()) {
+      for (const std::string& name : names_) {
+        REPOTXN_ASSIGN_OR_RETURN(auto index,
+                                 objects::PackIndex::Open(*fs_, directory_ / absl::StrCat(name, ".idx"), format_));
+        indexes_.push_back(std::move(index));
+      }
+    }
+    for (const auto& index : indexes_) {
+      REPOTXN_ASSIGN_OR_RETURN(const auto offset, index->Find(oid));
+      if (offset) return true;
+    }
+    return false;
+  }
+
+ private:
+  storage::FileSystem* const fs_;
+  const storage::StorePath directory_;
+  const std::set<std::string> names_;
+  const ObjectFormat format_;
+  std::vector<std::unique_ptr<objects::PackIndex>> indexes_;
+};
+
+std::set<std::string> Without(const std::set<std::string>& all, const std::set<std::string>& taken) {
+  std::set<std::string> left;
+  std::set_difference(all.begin(), all.end(), taken.begin(), taken.end(), std::inserter(left, left.end()));
+  return left;
+}
+
+}  // namespace
+
+ObjectLooks::~ObjectLooks() {
+  if (is_entered_) core_->registry()->Leave(entered_);
+}
+
+absl::Status ObjectLooks::Take() {
+  if (rounds_ == 0) REPOTXN_RETURN_IF_ERROR(TakeFirst());
+  ObjectRemoval* const removal = changes_->removal.get();
+  if (rounds_++ == 0 && removal == nullptr) return absl::OkStatus();
+  REPOTXN_RETURN_IF_ERROR(changes_->limit.Check());
+  if (rounds_ > kRoundsMax) return absl::AbortedError("objects are removed or used all the time");
+  if (removal != nullptr && rounds_ > kRoundsBeforeTurn && !turn_.is_held()) TakeTurn(*removal);
+  // Later files stay and later writes are remembered; those before are looked at.
+  const wal::Lsn at = core_->registry()->Enter();
+  if (is_entered_) core_->registry()->Leave(entered_);
+  entered_ = at;
+  is_entered_ = true;
+  if (rounds_ > 1) {
+    REPOTXN_RETURN_IF_ERROR(ProveUses(at));
+    commit_->objects_checked = at;
+  }
+  if (removal == nullptr) return absl::OkStatus();
+  REPOTXN_RETURN_IF_ERROR(LookForUses(removal, at));
+  return Watch(*removal, at);
+}
+
+absl::Status ObjectLooks::TakeFirst() {
+  commit_->objects_checked = changes_->snapshot_lsn;
+  std::set<RepositoryId> used;
+  for (const auto& [id, repository] : changes_->repositories) {
+    const std::vector<StagedObjects*> stagings = StagingsOf(repository);
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, TipsOf(repository));
+    if (!UsesObjects(repository, stagings, tips)) continue;
+    for (StagedObjects* staging : stagings) {
+      commit_->objects_checked = std::min(commit_->objects_checked, staging->links_checked());
+    }
+    absl::Status failure;
+    const auto add_chain = [&](const RepositoryId& each) {
+      const std::vector<RepositoryId> chain = core_->ChainOf(each, changes_->snapshot_lsn, &failure);
+      used.insert(chain.begin(), chain.end());
+    };
+    if (repository.live != nullptr) add_chain(id);
+    if (repository.alternates) {
+      for (const RepositoryId& pool : *repository.alternates) add_chain(pool);
+    }
+    REPOTXN_RETURN_IF_ERROR(failure);
+  }
+  for (const RepositoryId& id : used) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto row, core_->RowOf(id, changes_->snapshot_lsn));
+    if (!row) continue;  // created by this transaction
+    const std::shared_ptr<RepositoryState> live = core_->OpenState(id, *row);
+    Partition* const partition = core_->PartitionOf(live->partition());
+    TakePartition(partition, commit_);
+    commit_->object_uses.push_back({partition, locks::LockKey::Objects(id), live});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ObjectLooks::ProveUses(wal::Lsn at) {
+  if (REPOTXN_PLANT("txn.trust_stale_looks")) return absl::OkStatus();
+  for (auto& [id, repository] : changes_->repositories) {
+    REPOTXN_RETURN_IF_ERROR(ProveUsesOf(&repository));
+    for (StagedObjects* staging : StagingsOf(repository)) staging->NoteLinksChecked(at);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ObjectLooks::ProveUsesOf(StagedRepository* repository) {
+  const std::vector<StagedObjects*> stagings = StagingsOf(*repository);
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, TipsOf(*repository));
+  if (!UsesObjects(*repository, stagings, tips)) return absl::OkStatus();
+  REPOTXN_PROBE("txn.objects_proved_again");
+  REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(changes_, *repository));
+  const auto exists = [&](const ObjectId& oid) {
+    return objects != nullptr ? objects->Exists(oid) : absl::StatusOr<bool>(false);
+  };
+  storage::FileSystem& fs = *core_->file_system();
+  for (StagedObjects* staging : stagings) {
+    REPOTXN_ASSIGN_OR_RETURN(const objects::ShallowCommits shallow,
+                             objects::ReadShallow(fs, staging->directory(), staging->format()));
+    objects::RecentIds recent;
+    REPOTXN_RETURN_IF_ERROR(objects::VisitPackLinks(
+        fs, staging->directory() / kPackDirectory, staging->pack_name(), staging->format(), shallow,
+        [&](const ObjectId&, objects::ObjectType, absl::Span<const ObjectId> links) -> absl::Status {
+          for (const ObjectId& link : links) {
+            if (!recent.Insert(link)) continue;
+            REPOTXN_ASSIGN_OR_RETURN(const bool is_there, exists(link));
+            if (is_there) continue;
+            return objects::WithDetail(
+                absl::FailedPreconditionError("an object that the pack builds on was removed meanwhile; send it again with it"),
+                "oid", link.ToHex());
+          }
+          return absl::OkStatus();
+        }));
+  }
+  for (const ObjectId& tip : tips) {
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_there, exists(tip));
+    if (!is_there) return Gone(tip);
+  }
+  for (const ObjectId& oid : repository->needed_objects) {
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_there, exists(oid));
+    if (!is_there) return Gone(oid);
+  }
+  if (repository->given_up_objects.empty()) return absl::OkStatus();
+  REPOTXN_ASSIGN_OR_RETURN(const auto live, repository->live->Objects());
+  REPOTXN_ASSIGN_OR_RETURN(const auto borrowed, objects::ObjectSet::Open(fs, live->alternates(), repository->format(),
+                                                                         PackingOptions(*core_, repository->format()).is_condemned));
+  for (const ObjectId& oid : repository->given_up_objects) {
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_there, borrowed->Contains(oid));
+    if (!is_there) return Gone(oid);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
+  if (REPOTXN_PLANT("txn.remove_without_looking")) return absl::OkStatus();
+  storage::FileSystem* const fs = core_->file_system();
+  REPOTXN_ASSIGN_OR_RETURN(std::set<RepositoryId> ids, core_->BorrowersOf(removal->id, at));
+  ids.insert(removal->id);
+  for (const RepositoryId& id : ids) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto row, core_->RowOf(id, at));
+    if (!row) continue;  // purged
+    ObjectRemoval::Watched& watched = removal->watched[id];
+    if (watched.live == nullptr) watched.live = core_->OpenState(id, *row);
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListPacks(*core_, id));
+    const std::set<std::string> packs(listed.begin(), listed.end());
+    std::set<std::string> to_read = Without(packs, watched.packs);
+    // A borrower that has packed anew may have given up what it had of its own.
+    const bool has_packed_anew = id != removal->id && !Without(watched.packs, packs).empty();
+    if (has_packed_anew) to_read = packs;
+    const storage::StorePath directory = watched.live->directory() / kPackDirectory;
+    PacksOf own(fs, directory, id == removal->id ? Without(packs, removal->removed_packs) : packs, removal->format);
+    const auto check = [&](const ObjectId& oid) -> absl::Status {
+      if (!removal->objects.contains(oid)) return absl::OkStatus();
+      REPOTXN_ASSIGN_OR_RETURN(const bool is_own, own.Contains(oid));
+      if (is_own) return absl::OkStatus();
+      REPOTXN_PROBE("txn.removal_met_a_use");
+      return objects::WithDetail(absl::AbortedError("an object that would be removed is used again"), "oid", oid.ToHex());
+    };
+    if (!to_read.empty()) {
+      REPOTXN_ASSIGN_OR_RETURN(const objects::ShallowCommits shallow,
+                               objects::ReadShallow(*fs, watched.live->directory(), removal->format));
+      for (const std::string& name : to_read) {
+        REPOTXN_RETURN_IF_ERROR(objects::VisitPackLinks(
+            *fs, directory, name, removal->format, shallow,
+            [&](const ObjectId&, objects::ObjectType, absl::Span<const ObjectId> links) {
+              absl::Status status;
+              for (auto link = links.begin(); link != links.end() && status.ok(); ++link) status = check(*link);
+              return status;
+            }));
+      }
+    }
+    watched.packs = packs;
+    if (has_packed_anew || watched.live->changed_lsn() > watched.refs_seen) {
+      REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, AllTips(watched.live.get(), at));
+      for (const ObjectId& tip : tips) REPOTXN_RETURN_IF_ERROR(check(tip));
+    }
+    watched.refs_seen = at;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ObjectLooks::Watch(const ObjectRemoval& removal, wal::Lsn at) {
+  locks::DeclaredReads reads;
+  for (const auto& [id, watched] : removal.watched) {
+    reads.directories.push_back({id, std::string(kPackDirectory)});
+    reads.ref_prefixes.push_back({id, ""});
+    reads.refs.push_back({id, "HEAD"});
+    reads.links_to_pools.push_back(id);
+  }
+  PendingCommit watch;
+  watch.snapshot_lsn = at;
+  REPOTXN_RETURN_IF_ERROR(core_->SplitFootprint(wal::Manifest(), reads, &watch));
+  commit_->watched = std::move(watch.parts);
+  commit_->watched_since = at;
+  for (const PendingCommit::Part& part : commit_->watched) TakePartition(part.partition, commit_);
+  return absl::OkStatus();
+}
+
+void ObjectLooks::TakeTurn(const ObjectRemoval& removal) {
+  if (!core_->options().intent_queue) return;
+  std::vector<locks::IntentQueue::Claim> claims;
+  for (const auto& [id, watched] : removal.watched) claims.push_back({locks::LockKey::Root(id), false});
+  turn_ = core_->intents()->LineUp(std::move(claims), changes_->limit, kTurnPatience);
+}
+
+}  // namespace repotxn::txn
