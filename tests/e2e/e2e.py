@@ -176,7 +176,7 @@ def housekeep(url, repository, task):
     """One task of housekeeping; a repack with no grace at all."""
     body = {"tasks": [task]}
     if task == "repack":
-        body.update(all=True, grace_seconds=0)
+        body["grace_seconds"] = 0
     return request(url, "POST", f"repositories/{repository}/-/housekeeping", body)
 
 
