@@ -77,7 +77,9 @@ PreparedPush Make(const std::string& ref, const std::string& text, const std::st
                                       text));
   std::string command = absl::StrCat(std::string(40, '0'), " ", push.commit.ToHex(), " ", ref);
   command += std::string(1, '\0') + " report-status side-band-64k object-format=sha1 agent=bench";
-  push.body = absl::StrFormat("%04x", command.size() + 4) + command + "0000" + pack.Bytes();
+  push.body = absl::StrFormat("%04x", command.size() + 4) + command + "0000";
+  push.pack_at = push.body.size();
+  push.body += pack.Bytes();
   return push;
 }
 

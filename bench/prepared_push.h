@@ -18,7 +18,10 @@ namespace repotxn::bench {
 struct PreparedPush {
   std::string ref;
   ObjectId commit;
-  std::string body;  // of the POST, and the input of `git receive-pack --stateless-rpc`
+  std::string body;    // of the POST, and the input of `git receive-pack --stateless-rpc`
+  size_t pack_at = 0;  // where in it the pack begins
+
+  std::string Pack() const { return body.substr(pack_at); }
 };
 
 // The commit below all others, pushed first, as refs/heads/main.

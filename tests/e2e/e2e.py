@@ -6,6 +6,8 @@ that the configuration of whoever runs the tests has no say.
 import argparse
 import contextlib
 import ctypes
+import http.client
+import json
 import os
 import re
 import select
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 
 LIBC = ctypes.CDLL(None)
@@ -147,6 +150,48 @@ class Server:
     def tail(self):
         with open(self.log, "rb") as log:
             return log.read()[-4000:].decode(errors="replace")
+
+
+def request(url, method, path, body, timeout=300):
+    """One call of the administration: (status, answer). Status 0: the server is gone, or went during it."""
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=timeout)
+    try:
+        connection.request(method, f"/api/{path}", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read() or b"{}")
+    except (OSError, http.client.HTTPException, ValueError):
+        return 0, {}
+    finally:
+        connection.close()
+
+
+def post(url, path, body):
+    status, answer = request(url, "POST", path, body)
+    if status not in (200, 201):
+        fail(f"POST {path} got {status}: {answer}")
+    return answer
+
+
+def housekeep(url, repository, task):
+    """One task of housekeeping; a repack with no grace at all."""
+    body = {"tasks": [task]}
+    if task == "repack":
+        body["grace_seconds"] = 0
+    return request(url, "POST", f"repositories/{repository}/-/housekeeping", body)
+
+
+def housekeeping_outcome(status, answer):
+    """(outcome, text or None) of such a call: "unimplemented" when the server does not know the task."""
+    if status == 0:
+        return "no answer", None
+    tasks = answer.get("tasks", [])
+    text = f"{status} {json.dumps(answer)}"
+    if len(tasks) != 1 or "outcome" not in tasks[0]:
+        return ("unimplemented" if status in (404, 405, 501) else "failed"), text
+    outcome = tasks[0]["outcome"]
+    if outcome in ("stood in the way", "failed") and "implemented" in text:
+        return "unimplemented", text
+    return outcome, None if outcome in ("done", "nothing to do") else text
 
 
 @contextlib.contextmanager
