@@ -31,6 +31,8 @@ absl::StatusOr<DerivedIndexes> Transaction::WriteDerivedIndexes(const Repository
   StoreCore& core = *changes_->core;
   // From here on what is there stays, removed or not.
   REPOTXN_ASSIGN_OR_RETURN(const auto staged, core.StageObjectsOf(changes_->id, live, live->format()));
+  // What was pushed since the transaction began is covered too.
+  REPOTXN_RETURN_IF_ERROR(core.ExtendSnapshot(changes_.get()));
   objects::DerivedFilesRequest request;
   REPOTXN_ASSIGN_OR_RETURN(request.packs, ListPacksAt(core, *live, changes_->snapshot_lsn));
   request.format = live->format();
