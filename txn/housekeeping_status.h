@@ -45,11 +45,11 @@ struct TaskResult {
 
 struct HousekeepingRun {
   // What is done, in the order of the tasks; empty: what is needed.
-  std::vector<HousekeepingTask> tasks;
+  std::vector<HousekeepingTask> tasks{};
   // Every task, needed or not, and wholly: all refs are packed, all packs are merged. `tasks` is empty then.
   bool all = false;
   // Age from which unreachable objects are removed by a repack; zero: all of them. Without: StoreOptions::unreachable_grace.
-  std::optional<absl::Duration> grace;
+  std::optional<absl::Duration> grace{};
   // As in BeginOptions.
   absl::Time deadline = absl::InfiniteFuture();
   storage::CancellationToken cancellation{};
