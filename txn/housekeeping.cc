@@ -170,9 +170,16 @@ absl::StatusOr<std::vector<RepositoryId>> Housekeeper::AllRepositories() {
   while (true) {
     REPOTXN_ASSIGN_OR_RETURN(const auto rows, core_->ListRepositories("", after, kListedAtOnce));
     for (const RepositoryInfo& row : rows) all.push_back(row.id);
-    if (rows.size() < static_cast<size_t>(kListedAtOnce)) return all;
+    if (rows.size() < static_cast<size_t>(kListedAtOnce)) break;
     after = rows.back().path;
   }
+  // And those that are remembered and gone: who looks at them forgets them.
+  const absl::flat_hash_set<RepositoryId> listed(all.begin(), all.end());
+  const storage::MutexLock lock(&mutex_);
+  for (const auto& [id, record] : records_) {
+    if (!listed.contains(id)) all.push_back(id);
+  }
+  return all;
 }
 
 absl::Status Housekeeper::RunRound() {
@@ -231,17 +238,19 @@ absl::StatusOr<RepositorySizes> Housekeeper::Measure(const RepositoryId& id) {
   // Not opened only to be counted: its refs would stay in memory.
   std::shared_ptr<RepositoryState> state = core_->FindState(id);
   if (state == nullptr && sizes.loose_refs > rules_.loose_refs_max) state = core_->OpenState(id, *row);
+  wal::Lsn changed;
   if (state != nullptr) {
     REPOTXN_ASSIGN_OR_RETURN(const std::vector<refs::NamedRef> loose, state->NewestLooseRefs());
     sizes.loose_refs = static_cast<int64_t>(loose.size());
     sizes.packs_added = state->packs_added();
+    changed = state->changed_lsn();
   }
   const storage::MutexLock lock(&mutex_);
   const auto found = records_.find(id);
   const Record record = found == records_.end() ? Record{} : found->second;
   sizes.packs_added += record.packs_owed;
   sizes.repacked_at = record.repacked_at;
-  sizes.refs_changed_since_repack = state != nullptr && state->changed_lsn() > record.repacked_lsn;
+  sizes.refs_changed_since_repack = changed > record.repacked_lsn;
   sizes.packs_rewritten_since_indexes = record.packs_rewritten_since_indexes;
   sizes.indexed_at = std::max(sizes.indexed_at, record.indexed_at);
   return sizes;

@@ -87,7 +87,7 @@ class Housekeeper {
   bool AwaitWork(RepositoryId* id, bool* is_round) ABSL_LOCKS_EXCLUDED(mutex_);
   bool TakeQueued(RepositoryId* id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Queue(const RepositoryId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::vector<RepositoryId>> AllRepositories();
+  absl::StatusOr<std::vector<RepositoryId>> AllRepositories() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool GoesOn(const Work& work) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Tend(const RepositoryId& id, const Work& work) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "daemon/server.h"
 #include "gmock/gmock.h"
@@ -205,6 +206,50 @@ TEST_P(AdminCommandTest, FilesArePutFromAnArgumentOrAFileAndComeBackByteForByte)
   EXPECT_EQ(Run({"file", "put", "demo", "x", "--content-of", directory_.path() + "/absent"}).code, ExitCode::kUsage);
   RunJson({"file", "delete", "demo", "hooks/update"});
   EXPECT_EQ(Run({"file", "get", "demo", "hooks/update"}).code, ExitCode::kRefused);
+}
+
+TEST_P(AdminCommandTest, HousekeepingIsPlannedRunAndTold) {
+  RunJson({"repo", "create", "demo"});
+  RunJson({"refs", "set", "demo", "refs/heads/alias", "ref: refs/heads/main"});
+  EXPECT_EQ(RunJson({"housekeeping", "plan", "demo"})["plan"], json::array());
+  EXPECT_EQ(Run({"housekeeping", "run", "demo"}).out, "");
+  EXPECT_EQ(Run({"housekeeping", "run", "demo", "--task", "pack-refs,merge-packs"}).out,
+            "pack-refs  nothing to do  -\nmerge-packs  nothing to do  -\n");
+  const std::string status = Run({"housekeeping", "status", "demo"}).out;
+  // What is remembered is since the store was opened.
+  EXPECT_THAT(status, HasSubstr(GetParam() == Where::kServer ? "pack-refs  nothing to do  " : "pack-refs  -  "));
+  const json all = RunJson({"housekeeping", "plan"});
+  EXPECT_EQ(all["tasks"], json::array());
+
+  EXPECT_EQ(RunJson({"housekeeping", "pause"})["paused"], true);
+  EXPECT_EQ(RunJson({"housekeeping", "status"})["paused"], GetParam() == Where::kServer);
+  EXPECT_EQ(RunJson({"housekeeping", "resume"})["paused"], false);
+  ExpectRefused({{{"housekeeping", "run", "absent"}, "not_found"}, {{"housekeeping", "plan", "absent"}, "not_found"}});
+  for (const Words& words : {Words{"housekeeping", "run", "demo", "--expire", "soon"},
+                             Words{"housekeeping", "run", "demo", "--task", "gc"},
+                             Words{"housekeeping", "run", "demo", "--all", "--task", "repack"},
+                             Words{"housekeeping", "plan", "demo", "--all"}, Words{"housekeeping", "pause", "demo"},
+                             Words{"repo", "show", "demo", "--all"}}) {
+    EXPECT_EQ(Run(words).code, ExitCode::kUsage) << words[1] << " " << words.back();
+  }
+}
+
+TEST_P(AdminCommandTest, HousekeepingThatSomethingStoodInTheWayOfIsNoSuccess) {
+  const std::string id = RunJson({"repo", "create", "demo"})["id"];
+  // Not by its symlink, which comes a moment later.
+  const std::string packs =
+      absl::StrCat(root(), "/repositories/@id/", id.substr(0, 2), "/", id, ".git/objects/pack");
+  ASSERT_TRUE(std::ofstream(packs + "/pack-1.keep").is_open());
+  const Answer answer = Run({"housekeeping", "run", "demo", "--task", "pack-refs,merge-packs", "--expire", "3d"});
+  EXPECT_EQ(answer.code, ExitCode::kRefused);
+  EXPECT_THAT(answer.out, HasSubstr("pack-refs  nothing to do"));
+  EXPECT_THAT(answer.out, HasSubstr("merge-packs  stood in the way  "));
+  EXPECT_THAT(answer.err, HasSubstr(".keep"));
+  const json told = RunJson({"housekeeping", "run", "--task", "merge-packs"}, ExitCode::kRefused);
+  EXPECT_EQ(told["tasks"][0]["path"], "demo");
+  EXPECT_EQ(told["error"]["code"], "failed_precondition");
+  std::filesystem::remove(packs + "/pack-1.keep");
+  EXPECT_EQ(Run({"housekeeping", "run", "demo", "--task", "merge-packs"}).code, ExitCode::kOk);
 }
 
 TEST_P(AdminCommandTest, ACommandWithOneRequestIdIsDoneOnceAndItsOutcomeIsTold) {

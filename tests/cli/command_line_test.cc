@@ -128,7 +128,7 @@ TEST(CommandLineTest, RefusesRepositoryPathsThatLeaveTheRule) {
 TEST(CommandLineTest, UsageNamesEveryCommandAndExitCode) {
   const std::string usage = UsageText();
   for (const char* word :
-       {"init", "repo create", "repo list", "repo show", "log verify", "recover", "verify",
+       {"init", "repo create", "repo list", "repo show", "housekeeping plan", "housekeeping run", "log verify", "recover", "verify",
         "--json", "0 fine", "1 something", "2 usage", "3 the store", "4 refused", "5 not known"}) {
     EXPECT_THAT(usage, HasSubstr(word));
   }

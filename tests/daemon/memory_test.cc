@@ -135,5 +135,21 @@ TEST(MetricsTest, WritesLargeLsnsInFull) {
   EXPECT_THAT(text, Not(HasSubstr("e+")));
 }
 
+TEST(MetricsTest, CountsHousekeepingByTaskAndOutcome) {
+  txn::StoreMetrics store;
+  store.housekeeping_results[static_cast<size_t>(txn::HousekeepingTask::kRepack)]
+                            [static_cast<size_t>(txn::TaskOutcome::kStoodInTheWay)] = 3;
+  store.repositories_needing_housekeeping = 2;
+  store.housekeeping_oldest_need = absl::Hours(1);
+  store.condemned_bytes = 12'345'678'901;
+  std::string text;
+  AppendStoreMetrics(store, &text);
+  EXPECT_THAT(text, HasSubstr("\nrepotxn_housekeeping_tasks_total{task=\"repack\",outcome=\"stood in the way\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nrepotxn_housekeeping_tasks_total{task=\"indexes\",outcome=\"done\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("\nrepotxn_housekeeping_repositories_waiting 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nrepotxn_housekeeping_oldest_need_seconds 3600\n"));
+  EXPECT_THAT(text, HasSubstr("\nrepotxn_condemned_bytes 12345678901\n"));
+}
+
 }  // namespace
 }  // namespace repotxn::daemon
