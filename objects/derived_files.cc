@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "objects/alternates.h"
 #include "objects/derived_path.h"
 #include "objects/error_detail.h"
@@ -45,7 +44,6 @@ absl::StatusOr<std::optional<std::string>> SoundChecksum(storage::FileSystem& fs
   return *std::move(checksum);
 }
 
-std::string LayerPath(absl::string_view hash) { return absl::StrCat(kCommitGraphs, "/graph-", hash, ".graph"); }
 std::string BesidePackIndex(absl::string_view hash, absl::string_view suffix) {
   return absl::StrCat(kMultiPackIndex, "-", hash, suffix);
 }
@@ -149,13 +147,12 @@ class Writer {
     const auto chain = storage::ReadFile(fs_, repository / kCommitGraphChain, kChainBytesMax);
     if (IsAbsent(chain.status()) || absl::IsOutOfRange(chain.status())) return std::nullopt;
     if (!chain.ok()) return chain.status();
-    const std::vector<std::string> hashes = absl::StrSplit(*chain, '\n', absl::SkipEmpty());
-    for (const std::string& hash : hashes) {
-      if (DerivedKindOf(LayerPath(hash)) != DerivedKind::kPart) return std::nullopt;
+    std::optional<std::vector<std::string>> hashes = ParseCommitGraphChain(*chain);
+    if (!hashes) return std::nullopt;
+    for (const std::string& hash : *hashes) {
       REPOTXN_ASSIGN_OR_RETURN(const bool is_sound, IsLayerSound(repository / LayerPath(hash), hash));
       if (!is_sound) return std::nullopt;
     }
-    if (hashes.empty()) return std::nullopt;
     return hashes;
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace repotxn::objects {
@@ -27,6 +29,14 @@ std::optional<DerivedKind> DerivedKindOf(absl::string_view path) {
                          (absl::ConsumeSuffix(&hash, ".bitmap") || absl::ConsumeSuffix(&hash, ".rev"));
   if (is_beside && IsHash(hash)) return DerivedKind::kPart;
   return std::nullopt;
+}
+
+std::string LayerPath(absl::string_view hash) { return absl::StrCat(kCommitGraphs, "/graph-", hash, ".graph"); }
+
+std::optional<std::vector<std::string>> ParseCommitGraphChain(absl::string_view text) {
+  std::vector<std::string> hashes = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  if (hashes.empty() || !std::all_of(hashes.begin(), hashes.end(), IsHash)) return std::nullopt;
+  return hashes;
 }
 
 int DerivedOrder(DerivedKind kind, bool is_removal) {

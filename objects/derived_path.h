@@ -15,6 +15,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -33,6 +35,11 @@ enum class DerivedKind : uint8_t {
 
 // Of a path relative to the repository; nothing when it is no derived file.
 std::optional<DerivedKind> DerivedKindOf(absl::string_view path);
+
+// Path of the layer with this hash.
+std::string LayerPath(absl::string_view hash);
+// Hashes of the layers that a chain names, the first first; nothing when it is damaged or empty.
+std::optional<std::vector<std::string>> ParseCommitGraphChain(absl::string_view text);
 
 // Place of a replacement or removal among those of one entry, ascending: parts are put before what names them, and
 // removed after it.

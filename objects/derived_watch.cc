@@ -1,9 +1,12 @@
 #include "objects/derived_watch.h"
 
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "objects/alternates.h"
 #include "objects/derived_files.h"
 #include "objects/derived_path.h"
@@ -19,28 +22,10 @@ using storage::StorePath;
 
 // Some megabytes; more repositories than that are read again.
 constexpr size_t kVerdictsMax = 64 << 10;
+constexpr int64_t kChainBytesMax = 1 << 20;
 
 bool IsSame(const storage::FileInfo& a, const storage::FileInfo& b) {
   return a.inode == b.inode && a.size == b.size && a.modified == b.modified;
-}
-
-// Damage is a verdict; what keeps from reading is not.
-absl::StatusOr<bool> Judge(storage::FileSystem& fs, const StorePath& path, ObjectFormat format) {
-  REPOTXN_ASSIGN_OR_RETURN(const auto file, fs.OpenForRead(path));
-  absl::Status status = VerifyTrailingChecksum(*file, path.text(), format).status();
-  // Of this one Git looks at what it says before anything else, and its packs have to be there.
-  if (status.ok() && path.Name() == "multi-pack-index") {
-    const auto names = ReadPackNames(*file, path.text(), format);
-    status = names.status();
-    for (size_t i = 0; status.ok() && i < names->size(); ++i) {
-      REPOTXN_ASSIGN_OR_RETURN(const bool is_there,
-                               storage::Exists(fs, path.Parent() / absl::StrCat((*names)[i], ".idx")));
-      if (!is_there) return false;
-    }
-  }
-  if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) return false;
-  REPOTXN_RETURN_IF_ERROR(status);
-  return true;
 }
 
 }  // namespace
@@ -59,39 +44,85 @@ std::vector<std::string> DerivedWatch::SettingsFor(const StorePath& objects, Obj
 }
 
 absl::StatusOr<bool> DerivedWatch::AreSound(const StorePath& objects, ObjectFormat format) {
-  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> files, ListDerivedFiles(*fs_, objects.Parent()));
-  const auto packs = fs_->List(objects / "pack");
-  if (!packs.ok() && !absl::IsNotFound(packs.status())) return packs.status();
-  if (packs.ok()) {
-    for (const storage::DirectoryEntry& entry : *packs) {
-      if (absl::StartsWith(entry.name, "pack-") && absl::EndsWith(entry.name, ".bitmap")) {
-        files.push_back(absl::StrCat("objects/pack/", entry.name));
-      }
+  const StorePath repository = objects.Parent();
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> files, ListDerivedFiles(*fs_, repository));
+  std::set<std::string> packs;
+  const auto entries = fs_->List(objects / "pack");
+  if (!entries.ok() && !absl::IsNotFound(entries.status())) return entries.status();
+  for (size_t i = 0; entries.ok() && i < entries->size(); ++i) {
+    absl::string_view name = (*entries)[i].name;
+    if (absl::StartsWith(name, "pack-") && absl::EndsWith(name, ".bitmap")) {
+      files.push_back(absl::StrCat("objects/pack/", name));
     }
+    if (absl::ConsumeSuffix(&name, ".idx")) packs.emplace(name.data(), name.size());
   }
   for (const std::string& file : files) {
-    if (file == kCommitGraphChain) continue;  // ends in no checksum; one that names nothing is ignored
-    const auto is_sound = IsSound(objects.Parent() / file, format);
-    if (absl::IsNotFound(is_sound.status())) continue;  // replaced meanwhile
-    REPOTXN_RETURN_IF_ERROR(is_sound.status());
-    if (!*is_sound) return false;
+    if (file == kCommitGraphChain) {
+      REPOTXN_ASSIGN_OR_RETURN(const bool is_sound, IsChainSound(repository));
+      if (!is_sound) return false;
+      continue;
+    }
+    const auto verdict = VerdictOn(repository / file, format);
+    if (absl::IsNotFound(verdict.status())) continue;  // replaced meanwhile
+    REPOTXN_RETURN_IF_ERROR(verdict.status());
+    if (!verdict->is_sound) return false;
+    for (const std::string& pack : verdict->packs) {
+      if (packs.contains(pack)) continue;
+      // Added with its index since the listing, or gone.
+      REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, objects / absl::StrCat("pack/", pack, ".idx")));
+      if (!is_there) return false;
+    }
   }
   return true;
 }
 
-absl::StatusOr<bool> DerivedWatch::IsSound(const StorePath& path, ObjectFormat format) {
+absl::StatusOr<bool> DerivedWatch::IsChainSound(const StorePath& repository) {
+  const auto chain = storage::ReadFile(*fs_, repository / kCommitGraphChain, kChainBytesMax);
+  if (absl::IsNotFound(chain.status())) return true;
+  if (absl::IsOutOfRange(chain.status())) return false;
+  REPOTXN_RETURN_IF_ERROR(chain.status());
+  const auto hashes = ParseCommitGraphChain(*chain);
+  if (!hashes) return false;
+  for (const std::string& hash : *hashes) {
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_there, storage::Exists(*fs_, repository / LayerPath(hash)));
+    if (!is_there) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<DerivedWatch::Verdict> DerivedWatch::VerdictOn(const StorePath& path, ObjectFormat format) {
   REPOTXN_ASSIGN_OR_RETURN(const storage::FileInfo info, fs_->Stat(path));
   {
     const storage::MutexLock lock(&mutex_);
     const auto known = verdicts_.find(path);
-    if (known != verdicts_.end() && IsSame(known->second.info, info)) return known->second.is_sound;
+    if (known != verdicts_.end() && IsSame(known->second.info, info)) return known->second;
   }
-  REPOTXN_ASSIGN_OR_RETURN(const bool is_sound, Judge(*fs_, path, format));
-  if (!is_sound) storage::LogWarning(absl::StrCat("damaged, and not used until it is written anew: ", path.text()));
+  REPOTXN_ASSIGN_OR_RETURN(Verdict verdict, Judge(path, format));
+  verdict.info = info;
+  if (!verdict.is_sound) {
+    storage::LogWarning(absl::StrCat("damaged, and not used until it is written anew: ", path.text()));
+  }
   const storage::MutexLock lock(&mutex_);
   if (verdicts_.size() >= kVerdictsMax) verdicts_.clear();
-  verdicts_[path] = Verdict{info, is_sound};
-  return is_sound;
+  verdicts_[path] = verdict;
+  return verdict;
+}
+
+// Damage is a verdict; what keeps from reading is not.
+absl::StatusOr<DerivedWatch::Verdict> DerivedWatch::Judge(const StorePath& path, ObjectFormat format) {
+  REPOTXN_ASSIGN_OR_RETURN(const auto file, fs_->OpenForRead(path));
+  Verdict verdict;
+  absl::Status status = VerifyTrailingChecksum(*file, path.text(), format).status();
+  // Git ends at once over what it says in its first bytes.
+  if (status.ok() && path.Name() == "multi-pack-index") {
+    auto names = ReadPackNames(*file, path.text(), format);
+    status = names.status();
+    if (names.ok()) verdict.packs = *std::move(names);
+  }
+  if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) return verdict;
+  REPOTXN_RETURN_IF_ERROR(status);
+  verdict.is_sound = true;
+  return verdict;
 }
 
 }  // namespace repotxn::objects

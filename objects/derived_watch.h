@@ -40,10 +40,14 @@ class DerivedWatch {
   struct Verdict {
     storage::FileInfo info;
     bool is_sound = false;
+    std::vector<std::string> packs = {};  // that a multi-pack-index names
   };
 
   absl::StatusOr<bool> AreSound(const storage::StorePath& objects, ObjectFormat format);
-  absl::StatusOr<bool> IsSound(const storage::StorePath& path, ObjectFormat format) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Verdict> VerdictOn(const storage::StorePath& path, ObjectFormat format) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Verdict> Judge(const storage::StorePath& path, ObjectFormat format);
+  // Whether the layers are there that a chain names.
+  absl::StatusOr<bool> IsChainSound(const storage::StorePath& repository);
 
   storage::FileSystem* const fs_;
   storage::Mutex mutex_{storage::MutexRank::kLeaf};

@@ -49,7 +49,7 @@ struct HousekeepingRun {
   // Every task, needed or not, and wholly: all refs are packed, all packs are merged. `tasks` is empty then.
   bool all = false;
   // Age from which unreachable objects are removed by a repack; zero: all of them. Without: StoreOptions::unreachable_grace.
-  std::optional<absl::Duration> grace;
+  std::optional<absl::Duration> grace = {};
   // As in BeginOptions.
   absl::Time deadline = absl::InfiniteFuture();
   storage::CancellationToken cancellation{};

@@ -1,6 +1,7 @@
 // What the daemon remembers between requests: recent changes and pinned snapshots; and its counters.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/metrics.h"
 #include "daemon/pinned_snapshots.h"
@@ -51,6 +52,7 @@ class FakeSnapshot final : public txn::SnapshotDirectory {
   const storage::StorePath& path() const override { return store_path_; }
   wal::Lsn lsn() const override { return wal::Lsn(1); }
   ObjectFormat format() const override { return ObjectFormat::kSha1; }
+  std::vector<std::string> GitSettings() const override { return {}; }
 
  private:
   std::string path_;

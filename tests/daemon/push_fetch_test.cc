@@ -1,5 +1,7 @@
 // Stock clients against the server: what they push is what they and others fetch.
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -157,6 +159,24 @@ TEST_F(PushFetchTest, SetsHeadOfAnEmptyRepositoryToWhatWasPushed) {
   git_.Must("one", {"push", "-q", Url("odd"), "main:refs/heads/master"});
   EXPECT_THAT(git_.Must("", {"ls-remote", "--symref", Url("odd"), "HEAD"}),
               HasSubstr("ref: refs/heads/trunk"));
+}
+
+// B17: a multi-pack-index that ends every Git program that reads it ends no push and no fetch.
+TEST_F(PushFetchTest, GoesOnWhenWhatGitDerivesIsDamaged) {
+  Start("one", "demo");
+  git_.Commit("one", "b", "second\n");
+  git_.Must("one", {"push", "-q", "origin", "main"});
+  const std::string live = RepositoryDirectory();
+  git_.Must("", {"-C", live, "multi-pack-index", "write", "--bitmap"});
+  const std::string index = live + "/objects/pack/multi-pack-index";
+  std::filesystem::permissions(index, std::filesystem::perms::owner_write, std::filesystem::perm_options::add);
+  std::ofstream(index, std::ios::in | std::ios::out) << "XXXX";
+  ASSERT_FALSE(git_.Run("", {"-C", live, "rev-list", "--objects", "--all"}).ok());
+
+  const std::string third = git_.Commit("one", "c", "third\n");
+  git_.Must("one", {"push", "-q", "origin", "main"});
+  git_.Must("", {"clone", "-q", Url("demo"), git_.Tree("two")});
+  EXPECT_EQ(git_.Must("two", {"rev-parse", "HEAD"}), third);
 }
 
 // C034 – two first pushes; here sixteen.

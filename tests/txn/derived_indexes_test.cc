@@ -1,7 +1,9 @@
 // Goal: commit-graph, multi-pack-index and bitmap are written beside everything else, are what stock Git would have written,
 // never name what is gone, and are never worth a failed read or push [hard case B17]. Judged by stock Git.
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -312,6 +314,38 @@ TEST_P(DerivedIndexesTest, NeverNameAPackThatIsRemovedMeanwhile) {
   EXPECT_THAT((*second)->Commit().status, StatusIs(StatusCode::kAborted));
   first->reset();
   second->reset();
+  world_.Close();
+  EXPECT_EQ(Verify(), "");
+}
+
+// C055: whoever clones meanwhile finds everything, with all that Git derives switched on; and every push goes through.
+TEST_P(DerivedIndexesTest, StayWholeBesidePushesMergesAndClones) {
+  Write();
+  std::atomic<bool> is_over{false};
+  std::vector<absl::Status> failures;  // of the thread, read when it has ended
+  std::thread housekeeping([&] {
+    do {
+      for (const bool merges : {false, true}) {
+        const CommitResult result = store().Run({}, [&](Transaction& txn) {
+          return merges ? txn.MergePacks(id_, {.all = true}).status() : txn.WriteDerivedIndexes(id_).status();
+        });
+        if (!result.committed() && !absl::IsAborted(result.status)) failures.push_back(result.status);
+        failures.push_back(store().RunBackgroundWork());
+      }
+    } while (!is_over.load());
+  });
+  for (int n = kPushes; n < kPushes + 4; ++n) {
+    Push(n);
+    const auto snapshot = store().ReadSnapshot(GitStore::Path("r"));
+    ASSERT_THAT(snapshot, IsOk());
+    git().Run("rm -rf clone.git && git clone -q --no-local --bare " + (*snapshot)->absolute_path() + " clone.git");
+    EXPECT_EQ(git().Line("git -C clone.git rev-list --objects --count main"),
+              git().Line("git -C source.git rev-list --objects --count " + CommitAt(n)));
+  }
+  is_over.store(true);
+  housekeeping.join();
+  for (const absl::Status& failure : failures) EXPECT_THAT(failure, IsOk());
+  EXPECT_TRUE(Write().has_commit_graph);
   world_.Close();
   EXPECT_EQ(Verify(), "");
 }

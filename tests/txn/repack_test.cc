@@ -130,6 +130,7 @@ class RepackTest : public ::testing::TestWithParam<ObjectFormat> {
 INSTANTIATE_TEST_SUITE_P(BothFormats, RepackTest, ::testing::Values(ObjectFormat::kSha1, ObjectFormat::kSha256),
                          [](const auto& parameter) { return parameter.param == ObjectFormat::kSha1 ? "Sha1" : "Sha256"; });
 
+// RP-02, RP-03, RP-06 to RP-08, RP-10
 TEST_P(RepackTest, PacksWhatIsReachedAndKeepsTheRestApartUntilItsGraceIsOver) {
   LeaveBehind();
   Push(3, "refs/heads/other", 2);
@@ -182,6 +183,7 @@ TEST_P(RepackTest, WhatAYoungObjectNamesStaysHoweverOldItIs) {
   ExpectSoundAtRest();
 }
 
+// RP-23, C047: the removal first.
 TEST_P(RepackTest, APushThatBuildsOnWhatWasRemovedIsAskedToSendItAgain) {
   LeaveBehind();
   Pushing push = Stage(5, 4);
@@ -200,6 +202,7 @@ TEST_P(RepackTest, APushThatBuildsOnWhatWasRemovedIsAskedToSendItAgain) {
   ExpectSoundAtRest();
 }
 
+// RP-21, C047: the push first.
 TEST_P(RepackTest, ARemovalThatMeetsAPushLeavesWhatThePushUses) {
   LeaveBehind();
   Pushing push = Stage(5, 4);
@@ -246,6 +249,7 @@ TEST_P(RepackTest, WithoutLooksBothOrdersBreakTheRepository) {
   world_.Open();
 }
 
+// C048
 TEST_P(RepackTest, ARefOnWhatIsBeingRemovedIsMetInEitherOrder) {
   LeaveBehind();
   auto naming = store().Begin({});
@@ -290,6 +294,7 @@ TEST_P(RepackTest, APushProvedAgainstARemovedPackIsProvedAgain) {
   ExpectSoundAtRest();
 }
 
+// RP-16, RP-17
 TEST_P(RepackTest, APushOfNothingThatIsRemovedGoesThroughInEitherOrder) {
   LeaveBehind();
   Pushing push = Stage(3, 2);
@@ -325,6 +330,7 @@ TEST_P(RepackTest, ObjectsThatAPackNamesWhichCameMeanwhileAreItsOwnAffair) {
   ExpectSoundAtRest();
 }
 
+// RP-25 to RP-28, C062
 TEST_P(RepackTest, APoolKeepsWhatItsMembersNameAndNothingElse) {
   LeaveBehind();
   RepositoryId pool, fork;
@@ -444,6 +450,7 @@ TEST_P(RepackTest, AnObjectThatWasAskedForIsThereWhenTheAnswerCounts) {
   asking->reset();
 }
 
+// C052
 TEST_P(RepackTest, TellsWhatStandsInTheWay) {
   git().Run("touch " + GitStore::Directory(id_) + "/objects/pack/pack-x.keep");
   EXPECT_THAT(TryRepack(id_), StatusIs(StatusCode::kFailedPrecondition));
@@ -476,6 +483,81 @@ TEST_P(RepackTest, ItsEntryIsRedoneAndItsRemovalHoldsAfterACrash) {
   EXPECT_EQ(world_.Fsck(id_), "");
   EXPECT_EQ(git().Run("git -C " + GitStore::Directory(id_) + " cat-file -e " + commits_[4] + " && echo there || echo gone"),
             "gone\n");
+}
+
+// RP-13
+TEST_P(RepackTest, AnEmptyRepositoryHasNothingToPack) {
+  const RepositoryId empty = world_.Create("empty");
+  const uint64_t before = store().committed_lsn().value();
+  const auto repack = TryRepack(empty);
+  ASSERT_THAT(repack, IsOk());
+  EXPECT_EQ(repack->packs_after, 0);
+  EXPECT_EQ(store().committed_lsn().value(), before);
+}
+
+// RP-12, RP-14, RP-15, RP-18
+TEST_P(RepackTest, PacksAgainWhatCameSince) {
+  RepackNow();
+  for (int n = 3; n < 6; ++n) Push(n, "refs/heads/main", n - 1);
+  Push(7, "refs/heads/topic", 5);
+  DeleteRef("refs/heads/topic");
+  const Repack second = RepackNow();
+  EXPECT_EQ(second.packs_before, 5);
+  EXPECT_EQ(second.packs_after, 1);
+  EXPECT_EQ(second.reachable, 24);
+  EXPECT_EQ(second.removed, 8);
+  Push(6, "refs/heads/main", 5);
+  EXPECT_TRUE(Exists(6));
+  ExpectSoundAtRest();
+}
+
+// RP-29
+TEST_P(RepackTest, OfTwoRepacksOneWins) {
+  LeaveBehind();
+  auto first = StageRepack(id_), second = StageRepack(id_);
+  EXPECT_TRUE(first->Commit().committed());
+  EXPECT_THAT(second->Commit().status, StatusIs(StatusCode::kAborted));
+  first.reset();
+  second.reset();
+  ExpectSoundAtRest();
+}
+
+// RP-30, C046: what has nothing to do with each other goes on side by side.
+TEST_P(RepackTest, UnrelatedTasksCommitSideBySide) {
+  for (int n = 0; n < 8; ++n) ASSERT_THAT(SetRef(id_, absl::StrCat("refs/tags/t", n), refs::RefValue::Object(Oid(n % 3))), IsOk());
+  auto repack = StageRepack(id_);
+  auto packed = store().RunHousekeeping(GitStore::Path("r"), {.tasks = {HousekeepingTask::kPackRefs}});
+  ASSERT_THAT(packed, IsOk());
+  EXPECT_EQ(packed->front().refs_packed, 9);
+  auto indexes = store().Begin({});
+  ASSERT_THAT((*indexes)->PutFile(id_, "description", {.content = "side by side"}), IsOk());
+  EXPECT_TRUE((*indexes)->Commit().committed());
+  EXPECT_TRUE(repack->Commit().committed());
+  repack.reset();
+  indexes->reset();
+  ExpectSoundAtRest();
+}
+
+// C056: what tells of commits goes with them.
+TEST_P(RepackTest, ACommitGraphGoesWithTheCommitsThatItTellsOf) {
+  Push(4, "refs/heads/topic", 2);
+  ASSERT_THAT(world_.Do([&](Transaction& txn) { return txn.WriteDerivedIndexes(id_).status(); }), IsOk());
+  DeleteRef("refs/heads/topic");
+  EXPECT_EQ(RepackNow().removed, 8);
+  ASSERT_THAT(store().RunBackgroundWork(), IsOk());
+  world_.Close();
+  EXPECT_EQ(git().Run("ls " + GitStore::Directory(id_) + "/objects/info/commit-graphs 2>/dev/null | wc -l"), "0\n");
+  EXPECT_EQ(world_.Fsck(id_), "");
+  world_.Open();
+  // And one that is being written while they go is not believed.
+  Push(4, "refs/heads/topic", 2);
+  auto writing = store().Begin({});
+  ASSERT_THAT((*writing)->WriteDerivedIndexes(id_), IsOk());
+  DeleteRef("refs/heads/topic");
+  RepackNow();
+  EXPECT_THAT((*writing)->Commit().status, StatusIs(StatusCode::kAborted));
+  writing->reset();
+  ExpectSoundAtRest();
 }
 
 // A push of objects that are there unreachable, and their removal, let go by a barrier: the push is in with all its objects, or
