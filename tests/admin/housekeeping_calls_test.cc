@@ -26,7 +26,7 @@ class HousekeepingCallsTest : public ::testing::Test {
   }
   // Git keeps something there: the loose objects of this world cannot be packed.
   void PutKeepFile() {
-    const auto file = txn::layout::RepositoryDirectory(id_) / "objects" / "pack" / "pack-1.keep";
+    const auto file = txn::layout::RepositoryDirectory(id_) / "objects" / "pack" / "multi-pack-index.d";
     ASSERT_THAT(storage::WriteFile(world_.fs(), file, ""), IsOk());
   }
   Reply Ask(const std::string& method, const std::string& path, const std::string& body = "") {

@@ -239,16 +239,16 @@ TEST_P(AdminCommandTest, HousekeepingThatSomethingStoodInTheWayOfIsNoSuccess) {
   // Not by its symlink, which comes a moment later.
   const std::string packs =
       absl::StrCat(root(), "/repositories/@id/", id.substr(0, 2), "/", id, ".git/objects/pack");
-  ASSERT_TRUE(std::ofstream(packs + "/pack-1.keep").is_open());
+  ASSERT_TRUE(std::ofstream(packs + "/multi-pack-index.d").is_open());
   const Answer answer = Run({"housekeeping", "run", "demo", "--task", "pack-refs,merge-packs", "--expire", "3d"});
   EXPECT_EQ(answer.code, ExitCode::kRefused);
   EXPECT_THAT(answer.out, HasSubstr("pack-refs  nothing to do"));
   EXPECT_THAT(answer.out, HasSubstr("merge-packs  stood in the way  "));
-  EXPECT_THAT(answer.err, HasSubstr(".keep"));
+  EXPECT_THAT(answer.err, HasSubstr("multi-pack-index.d"));
   const json told = RunJson({"housekeeping", "run", "--task", "merge-packs"}, ExitCode::kRefused);
   EXPECT_EQ(told["tasks"][0]["path"], "demo");
   EXPECT_EQ(told["error"]["code"], "failed_precondition");
-  std::filesystem::remove(packs + "/pack-1.keep");
+  std::filesystem::remove(packs + "/multi-pack-index.d");
   EXPECT_EQ(Run({"housekeeping", "run", "demo", "--task", "merge-packs"}).code, ExitCode::kOk);
 }
 

@@ -31,10 +31,16 @@ wal::Manifest With(wal::Operation operation) {
 wal::PutFile Put(const std::string& path) { return wal::PutFile{SomeId(), path, 0644, {"x", {}}}; }
 
 // Hand-made manifests, judged as recovery does before the first effect of an entry.
-TEST(ValidateManifestTest, RefusesOperationsThatAreSpecifiedAndNotAppliedYet) {
-  wal::Manifest removal = With(Put("config"));
-  removal.note.objects_removed.push_back({SomeId(), {std::string(20, 'a')}});
-  EXPECT_THAT(ValidateManifest(removal), StatusIs(StatusCode::kUnimplemented));
+TEST(ValidateManifestTest, RefusesRemovedObjectsWithoutARepositoryOrIds) {
+  const auto removal = [](const RepositoryId& id, std::vector<std::string> oids) {
+    wal::Manifest manifest = With(Put("config"));
+    manifest.note.objects_removed.push_back({id, std::move(oids)});
+    return ValidateManifest(manifest);
+  };
+  EXPECT_THAT(removal(SomeId(), {std::string(20, 'a'), std::string(20, 'b')}), IsOk());
+  EXPECT_THAT(removal(RepositoryId(), {std::string(20, 'a')}), StatusIs(StatusCode::kDataLoss));
+  EXPECT_THAT(removal(SomeId(), {}), StatusIs(StatusCode::kDataLoss));
+  EXPECT_THAT(removal(SomeId(), {std::string(20, 'a'), "short"}), StatusIs(StatusCode::kDataLoss));
 }
 
 // C042, C043: what the API refuses cannot come in through the log either. [FSR-03]
@@ -144,7 +150,7 @@ TEST(ValidateManifestTest, RefusesANoteAndFileOperationsThatDisagree) {
 }
 
 // Appends entries by hand to the log of a closed store.
-absl::Status AppendByHand(World& world, const std::vector<wal::Manifest>& manifests) {
+absl::Status AppendByHand(World& world, const std::vector<wal::Manifest>& manifests, bool is_of_later_version = false) {
   storage::FileSystem& fs = world.fs();
   REPOTXN_ASSIGN_OR_RETURN(const auto metadata, storage::MetadataStore::Open(&fs, txn::layout::Metadata()));
   REPOTXN_ASSIGN_OR_RETURN(const std::string stored, metadata->Get(txn::kPositionsKey));
@@ -158,7 +164,11 @@ absl::Status AppendByHand(World& world, const std::vector<wal::Manifest>& manife
   wal::LogQueue queue(log.get(), tail, {});
   absl::Status status;
   for (const wal::Manifest& manifest : manifests) {
-    REPOTXN_ASSIGN_OR_RETURN(wal::PreparedEntry prepared, wal::PrepareEntry(manifest));
+    std::string encoded = wal::EncodeManifest(manifest);
+    // Its first field is the format level.
+    if (is_of_later_version) ++encoded[1];
+    REPOTXN_ASSIGN_OR_RETURN(wal::PreparedEntry prepared,
+                             wal::PrepareEncodedEntry(manifest.transaction_id, std::move(encoded)));
     std::string dropped;
     wal::LogQueue::Ticket ticket;
     REPOTXN_RETURN_IF_ERROR(queue.Reserve(&prepared, &dropped, &ticket).status());
@@ -174,9 +184,7 @@ TEST(OpeningAStoreTest, RefusesAnEntryOfALaterVersionBeforeItsFirstEffect) {
   const RepositoryId id = world.Create("r");
   ASSERT_THAT(world.store().Close(), IsOk());
   world.Drop();
-  wal::Manifest later = With(wal::PutFile{id, "info/x", 0644, {"x", {}}});
-  later.note.objects_removed.push_back({id, {std::string(20, 'a')}});
-  ASSERT_THAT(AppendByHand(world, {later}), IsOk());
+  ASSERT_THAT(AppendByHand(world, {With(wal::PutFile{id, "info/x", 0644, {"x", {}}})}, /*is_of_later_version=*/true), IsOk());
   const std::string before = world.fs().DumpTree(txn::layout::Repositories());
 
   EXPECT_THAT(world.Open(), StatusIs(StatusCode::kUnimplemented));

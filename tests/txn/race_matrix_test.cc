@@ -299,6 +299,8 @@ constexpr ByDesign kByDesign[] = {
     {"LinkAlternate", "UpdateRef"},
     {"LinkAlternate", "UpdateRefExpecting"},
     {"LinkAlternateBack", "ForkRepository"},
+    // And so does who was told that an object is there.
+    {"LinkAlternate", "ObjectExists"},
 };
 
 bool IsByDesign(const std::string& first, const std::string& second) {
