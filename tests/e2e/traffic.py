@@ -195,6 +195,18 @@ class Pusher:
         self.counts.note("refs set without objects: " + outcome, text)
         if outcome == "done":
             self.known[repository][ref] = oid
+            self.read_back(repository, ref)
+
+    def read_back(self, repository, ref):
+        """At once: the next deletion would hide that a ref was set to what is gone."""
+        copy = f"{self.workshop.git_dir}-{self.number}"
+        code, _, err = e2e.run(["git", "clone", "-q", "--bare", "--single-branch", "--branch",
+                                ref.removeprefix("refs/heads/"), self.target.url(repository), copy],
+                               self.workshop.env, check=False, timeout=PUSH_SECONDS)
+        shutil.rmtree(copy, ignore_errors=True)
+        self.counts.note("fetches")
+        if code != 0:
+            self.counts.note("fetches failed", f"{repository} {ref}, just set without objects: {err}")
 
     def check(self, repository):
         """Nobody else moves these branches: what was acknowledged must be shown."""
