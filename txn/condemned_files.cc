@@ -41,6 +41,16 @@ bool CondemnedFiles::Settle(const RepositoryId& id, absl::string_view name) {
   return was_there;
 }
 
+std::map<std::string, wal::Lsn> CondemnedFiles::Of(const RepositoryId& id) const {
+  std::map<std::string, wal::Lsn> packs;
+  if (size_.load() == 0) return packs;
+  const storage::MutexLock lock(&mutex_);
+  for (const auto& [file, pack] : packs_) {
+    if (pack.id == id) packs.emplace(pack.name, pack.lsn);
+  }
+  return packs;
+}
+
 bool CondemnedFiles::HasRemovedUpTo(const RepositoryId& id, wal::Lsn lsn) const {
   if (size_.load() == 0) return false;
   const storage::MutexLock lock(&mutex_);

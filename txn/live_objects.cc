@@ -1,6 +1,7 @@
 #include "txn/live_objects.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,35 @@ namespace {
 constexpr absl::string_view kPackDirectory = "objects/pack";
 constexpr int kReadingsMax = 100;
 
+struct Listed {
+  std::vector<std::string> packs;  // sorted
+  std::map<std::string, wal::Lsn> condemned;
+};
+
+// All pack files as they stood at one moment, and which of them are condemned. Those that were before the look count, since
+// they may be unlinked and forgotten after it, and those that are after it.
+absl::StatusOr<Listed> ListFiles(const StoreCore& core, const RepositoryId& id) {
+  storage::FileSystem& fs = *core.file_system();
+  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
+  Listed listed;
+  listed.condemned = core.condemned().Of(id);
+  for (int reading = 0; reading < kReadingsMax; ++reading) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
+    std::vector<std::string> packs;
+    for (const storage::DirectoryEntry& entry : entries) {
+      absl::string_view name = entry.name;
+      if (absl::ConsumeSuffix(&name, ".idx")) packs.emplace_back(name.data(), name.size());
+    }
+    std::sort(packs.begin(), packs.end());
+    const bool is_same = reading > 0 && packs == listed.packs;
+    listed.packs = std::move(packs);
+    if (!is_same) continue;
+    listed.condemned.merge(core.condemned().Of(id));
+    return listed;
+  }
+  return absl::UnavailableError("packs of the repository change all the time");
+}
+
 }  // namespace
 
 objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format) {
@@ -26,27 +56,23 @@ objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat
 }
 
 absl::StatusOr<std::vector<std::string>> ListPacks(const StoreCore& core, const RepositoryId& id) {
-  storage::FileSystem& fs = *core.file_system();
-  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
-  std::vector<std::string> before;
-  for (int reading = 0; reading < kReadingsMax; ++reading) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
-    std::vector<std::string> packs;
-    for (const storage::DirectoryEntry& entry : entries) {
-      absl::string_view name = entry.name;
-      if (!absl::ConsumeSuffix(&name, ".idx") || core.condemned().Contains(id, name)) continue;
-      packs.emplace_back(name.data(), name.size());
-    }
-    std::sort(packs.begin(), packs.end());
-    if (reading > 0 && packs == before) return packs;
-    before = std::move(packs);
-  }
-  return absl::UnavailableError("packs of the repository change all the time");
+  REPOTXN_ASSIGN_OR_RETURN(Listed listed, ListFiles(core, id));
+  std::erase_if(listed.packs, [&](const std::string& name) { return listed.condemned.contains(name); });
+  return std::move(listed.packs);
 }
 
 absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, const RepositoryState& live, wal::Lsn at) {
-  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> packs, ListPacks(core, live.id()));
-  std::erase_if(packs, [&](const std::string& name) { return !live.HadPackAt(name, at); });
+  REPOTXN_ASSIGN_OR_RETURN(Listed listed, ListFiles(core, live.id()));
+  std::vector<std::string> packs;
+  for (std::string& name : listed.packs) {
+    if (!live.HadPackAt(name, at)) continue;
+    const auto condemned = listed.condemned.find(name);
+    if (condemned == listed.condemned.end()) {
+      packs.push_back(std::move(name));
+    } else if (condemned->second > at) {
+      return absl::AbortedError("packs of the repository were removed meanwhile");
+    }
+  }
   return packs;
 }
 

@@ -24,7 +24,8 @@ objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat
 // it, and a directory that changes while it is read may show the second alone. Removed ones are left out.
 absl::StatusOr<std::vector<std::string>> ListPacks(const StoreCore& core, const RepositoryId& id);
 
-// The same, but for those that were added after `at`, a snapshot in use.
+// The packs as they were at `at`, a snapshot in use. kAborted when one of them was removed since: whoever packs them anew, or
+// names them, would only lose at the commit.
 absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, const RepositoryState& live, wal::Lsn at);
 
 // Objects that the refs of a repository name at `at`, HEAD included.

@@ -9,6 +9,7 @@
 #include "tests/txn/world.h"
 #include "storage/metadata_store.h"
 #include "wal/local_replicator.h"
+#include "wal/manifest_codec.h"
 #include "wal/log_queue.h"
 #include "wal/payload_store.h"
 #include "wal/positions.h"

@@ -511,6 +511,30 @@ TEST_P(RepackTest, PacksAgainWhatCameSince) {
   ExpectSoundAtRest();
 }
 
+// The packs that it knew of were merged after its snapshot, and the merged one is too young for it.
+TEST_P(RepackTest, ARepackThatFindsItsPacksMergedBeginsAnew) {
+  Push(4, "refs/heads/main", 2);
+  auto repack = store().Begin({});
+  ASSERT_THAT((*repack)->OpenRepository(GitStore::Path("r")), IsOk());
+  const auto merge = [&] {
+    return world_.Do([&](Transaction& txn) { return txn.MergePacks(id_, {.all = true}).status(); });
+  };
+  ASSERT_THAT(merge(), IsOk());
+  EXPECT_THAT((*repack)->RepackObjects(id_, {.expire_before = absl::InfiniteFuture()}), StatusIs(StatusCode::kAborted));
+  EXPECT_THAT((*repack)->MergePacks(id_, {.all = true}), StatusIs(StatusCode::kAborted));
+  repack->reset();
+  Push(5, "refs/heads/main", 4);
+  int plays = 0;
+  EXPECT_THAT(world_.Do([&](Transaction& txn) -> absl::Status {
+    if (plays++ == 0) {
+      EXPECT_THAT(merge(), IsOk());
+    }
+    return txn.RepackObjects(id_, {.expire_before = absl::InfiniteFuture()}).status();
+  }), IsOk());
+  EXPECT_EQ(plays, 2);
+  ExpectSoundAtRest();
+}
+
 // RP-29
 TEST_P(RepackTest, OfTwoRepacksOneWins) {
   LeaveBehind();
