@@ -74,6 +74,7 @@ class MergePacksTest : public ::testing::TestWithParam<ObjectFormat> {
 INSTANTIATE_TEST_SUITE_P(BothFormats, MergePacksTest, ::testing::Values(ObjectFormat::kSha1, ObjectFormat::kSha256),
                          [](const auto& parameter) { return parameter.param == ObjectFormat::kSha1 ? "Sha1" : "Sha256"; });
 
+// RP-04, RP-05, RP-09
 TEST_P(MergePacksTest, KeepsEveryObjectAndLeavesFewPacks) {
   ASSERT_EQ(PacksOnDisk().size(), static_cast<size_t>(kPushes));
   const std::string before = AllObjects();
@@ -124,6 +125,7 @@ TEST_P(MergePacksTest, KeepsWhatItRemovedForOlderReadersAndAnswersNobodyFromIt) 
   EXPECT_EQ(PacksOnDisk().size(), 1u);
 }
 
+// RP-16, RP-19, RP-20
 TEST_P(MergePacksTest, MeetsNoPushInEitherOrderAndOfTwoMergesOneWins) {
   auto first = store().Begin({}), second = store().Begin({});
   ASSERT_THAT((*first)->MergePacks(id_, {.all = true}), IsOk());
@@ -149,7 +151,7 @@ TEST_P(MergePacksTest, MeetsNoPushInEitherOrderAndOfTwoMergesOneWins) {
   EXPECT_EQ(world_.Fsck(id_), "");
 }
 
-// A6: the same pack comes again while its removed file is still there.
+// A5, A6: the same pack comes again while its removed file is still there.
 TEST_P(MergePacksTest, APackThatIsAddedAgainStays) {
   const auto packs_before = PacksOnDisk();
   const std::string stem = packs_before[3].substr(0, packs_before[3].size() - 5);
@@ -216,6 +218,7 @@ TEST_P(MergePacksTest, LeavesAloneWhatGitKeepsForItself) {
   EXPECT_THAT(std::string(merge.status().message()), HasSubstr("multi-pack-index"));
 }
 
+// P3
 TEST_P(MergePacksTest, HappensByItselfAfterSoManyPushes) {
   ASSERT_THAT(store().RunHousekeeping(), IsOk());
   EXPECT_EQ(store().Metrics().pack_merges, 1);

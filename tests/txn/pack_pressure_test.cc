@@ -16,6 +16,7 @@ TEST(PackPressureTest, LetsThroughWhoFindsFewPacks) {
   pressure.Await({}, storage::Clock::System(), [] { return PackPressure::kPacksWaitingMin - 1; });
 }
 
+// P3
 TEST(PackPressureTest, WaitsUntilAMergeBegins) {
   PackPressure pressure;
   std::atomic<int> packs{PackPressure::kPacksWaitingMin}, asked{0};

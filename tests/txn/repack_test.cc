@@ -464,6 +464,7 @@ TEST_P(RepackTest, TellsWhatStandsInTheWay) {
   }), IsOk());
 }
 
+// A6
 TEST_P(RepackTest, ItsEntryIsRedoneAndItsRemovalHoldsAfterACrash) {
   LeaveBehind();
   auto snapshot = store().ReadSnapshot(GitStore::Path("r"));
@@ -483,6 +484,32 @@ TEST_P(RepackTest, ItsEntryIsRedoneAndItsRemovalHoldsAfterACrash) {
   EXPECT_EQ(world_.Fsck(id_), "");
   EXPECT_EQ(git().Run("git -C " + GitStore::Directory(id_) + " cat-file -e " + commits_[4] + " && echo there || echo gone"),
             "gone\n");
+}
+
+// B10: rounds that move on are not enough when writes come faster than a round; then it has a turn.
+TEST_P(RepackTest, ARemovalEndsHoweverManyWriteMeanwhile) {
+  if (!GitStore::Options().intent_queue) GTEST_SKIP() << "without the intent queue it may have to be run again";
+  LeaveBehind();
+  std::atomic<bool> is_over{false};
+  std::atomic<int64_t> written{0};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 3; ++writer) {
+    writers.emplace_back([&, writer] {
+      for (int n = 0; !is_over.load(); ++n) {
+        EXPECT_THAT(SetRef(id_, absl::StrCat("refs/heads/w", writer), refs::RefValue::Object(Oid(n % 3))), IsOk());
+        written.fetch_add(1);
+      }
+    });
+  }
+  while (written.load() < 10) std::this_thread::yield();
+  const auto repack = TryRepack(id_);
+  const int64_t at_commit = written.load();
+  while (written.load() < at_commit + 10) std::this_thread::yield();
+  is_over = true;
+  for (std::thread& writer : writers) writer.join();
+  ASSERT_THAT(repack, IsOk());
+  EXPECT_EQ(repack->removed, 8);
+  ExpectSoundAtRest();
 }
 
 // RP-13
