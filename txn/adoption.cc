@@ -27,6 +27,7 @@ namespace repotxn::txn {
 struct Store::Adoptee {
   RepositoryPath path;
   Survey survey;
+  wal::Lsn surveyed_at;  // before the survey
   // A new pack, when packs are split, and those that get a reverse index; ids are filled in by the transaction.
   std::vector<wal::AddPack> packs;
   // Number of its group: all that borrow from one another.
@@ -202,6 +203,7 @@ absl::Status Store::AdoptGroup(const std::vector<Adoptee*>& group, const AdoptOp
       for (const StorePath& lender : adoptee->survey.lenders) {
         const auto sibling = ids.find(lender);
         const RepositoryId pool = sibling != ids.end() ? sibling->second : *IdOfDirectory(lender);
+        if (sibling == ids.end()) REPOTXN_RETURN_IF_ERROR(core_->CheckNoObjectsRemoved(pool, adoptee->surveyed_at));
         REPOTXN_RETURN_IF_ERROR(txn.LinkAlternate(ids.at(adoptee->survey.source), pool));
       }
     }
@@ -281,6 +283,7 @@ absl::StatusOr<AdoptionReport> Store::Adopt(absl::string_view source, const Repo
   REPOTXN_RETURN_IF_ERROR(CheckAdoptable(directory.text()));
   Adoptee adoptee;
   adoptee.path = path;
+  adoptee.surveyed_at = core_->publisher()->committed_lsn();
   REPOTXN_ASSIGN_OR_RETURN(adoptee.survey, SurveyRepository(fs, directory, core_->clock()->Now(), options,
                                                             lock_descriptor()));
   std::vector<Adoptee> adoptees;
@@ -305,6 +308,7 @@ absl::StatusOr<std::vector<AdoptionReport>> Store::AdoptTree(absl::string_view r
     if (below.empty()) below = source.Name();
     const std::string text = prefix.empty() ? std::string(below.data(), below.size()) : absl::StrCat(prefix, "/", below);
     const auto path = RepositoryPath::ParseUrl(text);
+    adoptee.surveyed_at = core_->publisher()->committed_lsn();
     REPOTXN_ASSIGN_OR_RETURN(adoptee.survey, SurveyRepository(fs, source, core_->clock()->Now(), options,
                                                               lock_descriptor()));
     if (path.ok()) {

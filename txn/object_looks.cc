@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "objects/error_detail.h"
+#include "objects/object_reader.h"
 #include "objects/object_set.h"
 #include "objects/pack_index.h"
 #include "objects/pack_links.h"
@@ -22,6 +24,8 @@ constexpr absl::string_view kPackDirectory = "objects/pack";
 // Rounds of a removal before it takes a turn, and at all. A round beside pushes is over before the next few of them.
 constexpr int kRoundsBeforeTurn = 3;
 constexpr int kRoundsMax = 64;
+// Largest object that is read for its links.
+constexpr int64_t kLinkingBytesMax = int64_t{256} << 20;
 constexpr absl::Duration kTurnPatience = absl::Seconds(2);
 
 std::vector<StagedObjects*> StagingsOf(const StagedRepository& repository) {
@@ -42,9 +46,14 @@ absl::StatusOr<std::vector<ObjectId>> TipsOf(const StagedRepository& repository)
   return tips;
 }
 
+// Its objects were looked at before there was a transaction, and it borrows.
+bool IsAdoptedBorrower(const StagedRepository& repository) {
+  return repository.created && repository.created->is_adopted() && repository.alternates;
+}
+
 bool UsesObjects(const StagedRepository& repository, const std::vector<StagedObjects*>& stagings,
                  const std::vector<ObjectId>& tips) {
-  return !stagings.empty() || !tips.empty() || !repository.needed_objects.empty() || !repository.given_up_objects.empty();
+  return IsAdoptedBorrower(repository) || !stagings.empty() || !tips.empty() || !repository.needed_objects.empty() || !repository.given_up_objects.empty();
 }
 
 absl::Status Gone(const ObjectId& oid) {
@@ -89,6 +98,24 @@ class PacksOf {
   std::vector<std::unique_ptr<objects::PackIndex>> indexes_;
 };
 
+// Shows `check` what each loose object names.
+absl::Status CheckLooseLinks(storage::FileSystem* fs, const RepositoryState& live, const objects::ShallowCommits& shallow,
+                             absl::FunctionRef<absl::Status(const ObjectId&)> check) {
+  const storage::StorePath objects = live.directory() / "objects";
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose, objects::ListLooseObjects(*fs, objects, live.format()));
+  for (const ObjectId& oid : loose) {
+    const storage::StorePath file = objects / objects::LooseObjectName(oid);
+    REPOTXN_ASSIGN_OR_RETURN(const objects::ObjectInfo info, objects::LooseObjectInfo(*fs, file));
+    if (info.type == objects::ObjectType::kBlob) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const objects::ObjectContent object, objects::ReadLooseObject(*fs, file, kLinkingBytesMax));
+    REPOTXN_ASSIGN_OR_RETURN(std::vector<ObjectId> links,
+                             objects::ParseObjectLinks(object.type, object.content, live.format()));
+    if (object.type == objects::ObjectType::kCommit && shallow.contains(oid)) links.resize(1);
+    for (const ObjectId& link : links) REPOTXN_RETURN_IF_ERROR(check(link));
+  }
+  return absl::OkStatus();
+}
+
 std::set<std::string> Without(const std::set<std::string>& all, const std::set<std::string>& taken) {
   std::set<std::string> left;
   std::set_difference(all.begin(), all.end(), taken.begin(), taken.end(), std::inserter(left, left.end()));
@@ -129,6 +156,15 @@ absl::Status ObjectLooks::TakeFirst() {
     const std::vector<StagedObjects*> stagings = StagingsOf(repository);
     REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, TipsOf(repository));
     if (!UsesObjects(repository, stagings, tips)) continue;
+    // What it adds is not looked at against what it removes.
+    if (changes_->removal != nullptr) {
+      const bool names_removed = std::any_of(tips.begin(), tips.end(), [&](const ObjectId& tip) {
+        return changes_->removal->objects.contains(tip);
+      });
+      if (names_removed || repository.objects != nullptr) {
+        return absl::FailedPreconditionError("a transaction that removes objects adds none, and no ref on them");
+      }
+    }
     for (StagedObjects* staging : stagings) {
       commit_->objects_checked = std::min(commit_->objects_checked, staging->links_checked());
     }
@@ -167,6 +203,8 @@ absl::Status ObjectLooks::ProveUsesOf(StagedRepository* repository) {
   const std::vector<StagedObjects*> stagings = StagingsOf(*repository);
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, TipsOf(*repository));
   if (!UsesObjects(*repository, stagings, tips)) return absl::OkStatus();
+  // Too much to prove again here; who adopts looks again.
+  if (IsAdoptedBorrower(*repository)) return absl::AbortedError("objects that are borrowed were removed meanwhile");
   REPOTXN_PROBE("txn.objects_proved_again");
   REPOTXN_ASSIGN_OR_RETURN(const auto objects, ObjectsOf(changes_, *repository));
   const auto exists = [&](const ObjectId& oid) {
@@ -219,7 +257,8 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
     REPOTXN_ASSIGN_OR_RETURN(const auto row, core_->RowOf(id, at));
     if (!row) continue;  // purged
     ObjectRemoval::Watched& watched = removal->watched[id];
-    if (watched.live == nullptr) watched.live = core_->OpenState(id, *row);
+    const bool is_new = watched.live == nullptr;
+    if (is_new) watched.live = core_->OpenState(id, *row);
     REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListPacks(*core_, id));
     const std::set<std::string> packs(listed.begin(), listed.end());
     std::set<std::string> to_read = Without(packs, watched.packs);
@@ -235,9 +274,11 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
       REPOTXN_PROBE("txn.removal_met_a_use");
       return objects::WithDetail(absl::AbortedError("an object that would be removed is used again"), "oid", oid.ToHex());
     };
-    if (!to_read.empty()) {
+    if (!to_read.empty() || is_new) {
       REPOTXN_ASSIGN_OR_RETURN(const objects::ShallowCommits shallow,
                                objects::ReadShallow(*fs, watched.live->directory(), removal->format));
+      // Only one that was adopted has any, and it gets no more.
+      if (is_new) REPOTXN_RETURN_IF_ERROR(CheckLooseLinks(fs, *watched.live, shallow, check));
       for (const std::string& name : to_read) {
         REPOTXN_RETURN_IF_ERROR(objects::VisitPackLinks(
             *fs, directory, name, removal->format, shallow,

@@ -2,12 +2,14 @@
 #ifndef REPOTXN_TXN_STAGED_CHANGES_H_
 #define REPOTXN_TXN_STAGED_CHANGES_H_
 
+#include <algorithm>
 #include <any>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "locks/derivation.h"
@@ -53,6 +55,10 @@ struct StagedRepository {
   // What it borrows from after this transaction; unset: unchanged.
   std::optional<std::vector<RepositoryId>> alternates;
 
+  bool removes_packs() const {
+    return std::any_of(operations.begin(), operations.end(),
+                       [](const wal::Operation& operation) { return std::holds_alternative<wal::RemovePack>(operation); });
+  }
   ObjectFormat format() const { return live != nullptr ? live->format() : created->format; }
 };
 

@@ -90,6 +90,9 @@ class StoreCore {
   std::vector<RepositoryId> ChainOf(const RepositoryId& id, wal::Lsn at, absl::Status* failure);
   // All that borrow from it, at any distance, those that are removed and may come back included.
   absl::StatusOr<std::set<RepositoryId>> BorrowersOf(const RepositoryId& id, wal::Lsn at);
+  // kFailedPrecondition when objects were removed from `id`, or what it borrows from, after `since`, or are still lying about:
+  // what was seen there then does not count.
+  absl::Status CheckNoObjectsRemoved(const RepositoryId& id, wal::Lsn since);
   // Whether a removed pack of the chain still lies about from which a Git child may be answered though objects are gone.
   bool HasRemovedObjectsOnDisk(const RepositoryId& id);
   TransactionId NewTransactionId();

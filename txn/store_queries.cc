@@ -91,6 +91,20 @@ bool StoreCore::HasRemovedObjectsOnDisk(const RepositoryId& id) {
   });
 }
 
+absl::Status StoreCore::CheckNoObjectsRemoved(const RepositoryId& id, wal::Lsn since) {
+  absl::Status failure;
+  const std::vector<RepositoryId> chain = ChainOf(id, publisher_->committed_lsn(), &failure);
+  REPOTXN_RETURN_IF_ERROR(failure);
+  for (const RepositoryId& each : chain) {
+    const auto state = repositories_->Find(each);
+    if (state == nullptr) continue;
+    if (state->objects_removed() > since || condemned_.HasRemovedUpTo(each, state->objects_removed())) {
+      return absl::FailedPreconditionError("objects of a repository that it borrows from were removed meanwhile; try again");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjects(
     const TransactionId& id, const RepositoryPath& path, ObjectFormat format_if_absent) {
   const wal::Lsn at = registry_->Enter();

@@ -99,6 +99,7 @@ absl::StatusOr<PackMerge> Transaction::MergePacks(const RepositoryId& id, const 
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   const std::shared_ptr<RepositoryState> live = repository->live;
   if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
+  if (repository->removes_packs()) return absl::FailedPreconditionError("transaction packs a repository anew already");
   storage::FileSystem* const fs = changes_->core->file_system();
   // Whatever was there at the snapshot stays until this transaction ends; what was added since waits for the next [hard
   // case A7].

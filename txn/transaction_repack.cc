@@ -117,7 +117,9 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   const std::shared_ptr<RepositoryState> live = repository->live;
   if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
-  if (changes_->removal != nullptr) return absl::FailedPreconditionError("transaction repacks a repository already");
+  if (changes_->removal != nullptr || repository->removes_packs()) {
+    return absl::FailedPreconditionError("transaction packs a repository anew already");
+  }
   StoreCore& core = *changes_->core;
   storage::FileSystem& fs = *core.file_system();
   const storage::StorePath objects = live->directory() / "objects";

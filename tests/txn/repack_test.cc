@@ -562,6 +562,36 @@ TEST_P(RepackTest, ARepackThatFindsItsPacksMergedBeginsAnew) {
   ExpectSoundAtRest();
 }
 
+TEST_P(RepackTest, ATransactionDoesNotRemoveWhatItNames) {
+  LeaveBehind();
+  auto both = StageRepack(id_);
+  ASSERT_THAT(both->UpdateRef(id_, {.name = refs::RefName::Literal("refs/heads/back"), .value = refs::RefValue::Object(Oid(4))}),
+              IsOk());
+  EXPECT_THAT(both->MergePacks(id_, {}), StatusIs(StatusCode::kFailedPrecondition));
+  EXPECT_THAT(both->Commit().status, StatusIs(StatusCode::kFailedPrecondition));
+  both.reset();
+  EXPECT_TRUE(Exists(4));
+}
+
+// Taken in while the pool that it borrows from loses what its unreachable objects name.
+TEST_P(RepackTest, AnAdoptedBorrowerIsLookedAtWithItsLooseObjects) {
+  LeaveBehind();
+  const auto adopt_beside = [&](const std::string& name) {
+    git().Run("git clone -q --bare --shared " + GitStore::Directory(id_) + " store/" + name + " && cd store/" + name +
+              " && echo ../../" + GitStore::Directory(id_).substr(6) + "/objects > objects/info/alternates && " +
+              "git config --remove-section remote.origin && git -c user.name=a -c user.email=a@b commit-tree -p " + commits_[4] +
+              " -m loose " + commits_[2] + "^{tree}");
+  };
+  ASSERT_THAT(store().Materialize(), IsOk());
+  adopt_beside("one.git");
+  auto repack = StageRepack(id_);
+  ASSERT_THAT(store().Adopt("one.git", GitStore::Path("one"), {}), IsOk());
+  EXPECT_THAT(repack->Commit().status, StatusIs(StatusCode::kAborted));
+  repack.reset();
+  EXPECT_EQ(RepackNow().removed, 0);
+  ExpectSoundAtRest();
+}
+
 // RP-29
 TEST_P(RepackTest, OfTwoRepacksOneWins) {
   LeaveBehind();
