@@ -390,7 +390,12 @@ absl::Status Materializer::LinkPack(const wal::AddPack& pack, const TransactionI
   const std::pair<const wal::PayloadFile*, absl::string_view> files[] = {
       {&pack.pack, ".pack"}, {&pack.reverse_index, ".rev"}, {&pack.cruft_times, ".mtimes"}, {&pack.index, ".idx"}};
   for (const auto& [file, suffix] : files) {
-    if (file->sha256.empty()) continue;
+    if (file->sha256.empty()) {
+      // The times of a cruft pack of the same name: its objects are of now again.
+      const absl::Status removed = fs_->Remove(packs / absl::StrCat(pack.name, suffix));
+      if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+      continue;
+    }
     const storage::StorePath source =
         wal::PayloadPath(layout::Payload(), transaction_id, file->index);
     const storage::StorePath target = packs / absl::StrCat(pack.name, suffix);

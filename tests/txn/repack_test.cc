@@ -17,6 +17,7 @@
 #include "storage/check.h"
 #include "storage/posix_file_system.h"
 #include "tests/txn/git_store.h"
+#include "txn/staged_objects.h"
 
 namespace repotxn::txn {
 namespace {
@@ -509,6 +510,34 @@ TEST_P(RepackTest, ARemovalEndsHoweverManyWriteMeanwhile) {
   for (std::thread& writer : writers) writer.join();
   ASSERT_THAT(repack, IsOk());
   EXPECT_EQ(repack->removed, 8);
+  ExpectSoundAtRest();
+}
+
+// The same pack comes again, byte for byte, as a push: what it holds is of now, not of the times that lie beside it.
+TEST_P(RepackTest, ACruftPackThatIsPushedAgainIsYoung) {
+  LeaveBehind();
+  git().Run("touch -d '2 days ago' " + GitStore::Directory(id_) + "/objects/pack/*");
+  EXPECT_EQ(RepackNow(absl::Now() - absl::Hours(72)).cruft, 8);
+  ASSERT_THAT(store().RunBackgroundWork(), IsOk());
+  std::string stem(absl::StripAsciiWhitespace(
+      git().Run("cd " + GitStore::Directory(id_) + "/objects/pack && basename *.mtimes .mtimes")));
+  const auto bytes = [&](const char* suffix) {
+    return git().Read(GitStore::Directory(id_) + "/objects/pack/" + stem + suffix);
+  };
+  BeginOptions begin;
+  begin.transaction_id = store().NewTransactionId();
+  {
+    auto staging = store().StageObjects(begin.transaction_id, GitStore::Path("r"), GetParam());
+    ASSERT_THAT(staging, IsOk());
+    auto& staged = dynamic_cast<StagedObjects&>(**staging);
+    ASSERT_THAT(staged.StageIndexedPack(stem, bytes(".pack"), bytes(".idx"), bytes(".rev")), IsOk());
+    auto again = store().Begin(begin);
+    ASSERT_THAT((*again)->AddPack(id_, *staging), IsOk());
+    ASSERT_TRUE((*again)->Commit().committed());
+  }
+  EXPECT_EQ(Files("*.mtimes", id_), "0\n");
+  EXPECT_EQ(RepackNow(absl::Now() - absl::Hours(24)).removed, 0);
+  EXPECT_TRUE(Exists(4));
   ExpectSoundAtRest();
 }
 
