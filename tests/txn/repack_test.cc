@@ -541,6 +541,47 @@ TEST_P(RepackTest, ACruftPackThatIsPushedAgainIsYoung) {
   ExpectSoundAtRest();
 }
 
+// A11, C070: who borrows commits in a partition of his own, and is met there.
+TEST_P(RepackTest, ABorrowerInAnotherPartitionIsMetInEitherOrder) {
+  LeaveBehind();
+  const RepositoryId member = world_.Create("member");
+  ASSERT_THAT(world_.Do([&](Transaction& txn) { return txn.LinkAlternate(member, id_); }), IsOk());
+  Pushing push = Stage(5, 4, "member");
+  ASSERT_THAT(Begin(&push, 5, "refs/heads/new", "member"), IsOk());
+  auto repack = StageRepack(id_);
+  ASSERT_TRUE(push.transaction->Commit().committed());
+  EXPECT_THAT(repack->Commit().status, StatusIs(StatusCode::kAborted));
+  repack.reset();
+  push = Pushing();
+  EXPECT_EQ(RepackNow().removed, 0);
+  ASSERT_THAT(SetRef(member, "refs/heads/new", refs::RefValue::Absent()), IsOk());
+  ASSERT_EQ(TryRepack(member)->removed, 4);
+
+  push = Stage(5, 4, "member");
+  ASSERT_THAT(Begin(&push, 5, "refs/heads/new", "member"), IsOk());
+  EXPECT_EQ(RepackNow().removed, 8);
+  EXPECT_THAT(push.transaction->Commit().status, StatusIs(StatusCode::kFailedPrecondition));
+  push = Pushing();
+  ExpectSoundAtRest({member});
+}
+
+// The removal may be forgotten by the conflict history before the push comes to its commit.
+TEST_P(RepackTest, APushThatTakesLongMeetsARemovalOfLongAgo) {
+  LeaveBehind();
+  Pushing push = Stage(5, 4);
+  EXPECT_EQ(RepackNow().removed, 8);
+  for (int n = 0; n < 40; ++n) {
+    ASSERT_THAT(SetRef(id_, "refs/heads/busy", refs::RefValue::Object(Oid(n % 3))), IsOk());
+    if (n % 10 == 0) {
+      ASSERT_THAT(store().RunBackgroundWork(), IsOk());
+    }
+  }
+  ASSERT_THAT(Begin(&push, 5, "refs/heads/new"), IsOk());
+  EXPECT_THAT(push.transaction->Commit().status, StatusIs(StatusCode::kFailedPrecondition));
+  push = Pushing();
+  ExpectSoundAtRest();
+}
+
 // RP-13
 TEST_P(RepackTest, AnEmptyRepositoryHasNothingToPack) {
   const RepositoryId empty = world_.Create("empty");
