@@ -428,13 +428,19 @@ absl::Status StoreCore::DoDirectoryWork(const EntryEffects& effects, const Trans
 absl::Status StoreCore::AddPackFiles(const wal::AddPack& pack, const TransactionId& id, absl::Time created_at,
                                      wal::Lsn lsn) {
   const auto state = repositories_->Find(pack.id);
-  if (state != nullptr && condemned_.Contains(pack.id, pack.name)) {
-    // Whoever unlinks it holds the latch, and looks again under it.
-    const storage::MutexLock latch(state->latch());
-    condemned_.Pardon(pack.id, pack.name);
+  if (state != nullptr) {
+    auto before = RepositoryState::PackBefore::kNone;
+    if (condemned_.Contains(pack.id, pack.name)) {
+      // Whoever unlinks it holds the latch, and looks again under it.
+      const storage::MutexLock latch(state->latch());
+      condemned_.Pardon(pack.id, pack.name);
+      before = RepositoryState::PackBefore::kCondemned;
+    } else if (fs_->Stat(layout::PackFile(pack.id, pack.name, ".idx")).ok()) {
+      before = RepositoryState::PackBefore::kLive;
+    }
+    // Before the file is there: who lists the directory asks since when.
+    state->NotePackAdded(pack.name, lsn, before);
   }
-  // Before the file is there: who lists the directory asks since when.
-  if (state != nullptr) state->NotePackAdded(pack.name, lsn);
   REPOTXN_RETURN_IF_ERROR(materializer_->LinkPack(pack, id, created_at));
   if (state == nullptr) return absl::OkStatus();
   housekeeper_->NotePackAdded(*state);
@@ -464,7 +470,14 @@ void StoreCore::PublishEntry(const EntryEffects& effects, wal::Lsn lsn) {
   }
   for (const wal::RemovePack& pack : effects.removed_packs) condemned_.Condemn({pack.id, pack.name, lsn});
   for (const RepositoryId& id : effects.objects_removed) {
-    if (const auto state = repositories_->Find(id)) state->NoteObjectsRemoved(lsn);
+    std::shared_ptr<RepositoryState> state = repositories_->Find(id);
+    if (state == nullptr) {
+      // Only in recovery; no row: purged by a later entry.
+      const auto row = RowOf(id, lsn);
+      if (REPOTXN_NEVER(!row.ok()) || !*row) continue;
+      state = repositories_->Get(id, **row);
+    }
+    state->NoteObjectsRemoved(lsn);
   }
   for (const RepositoryId& id : effects.purged) repositories_->Remove(id);
   const int64_t before = overlay_bytes_.fetch_add(bytes, std::memory_order_relaxed);

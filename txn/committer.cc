@@ -164,6 +164,7 @@ CommitResult Committer::Commit(std::unique_ptr<PendingCommit>* owned) {
       [](const auto& a, const auto& b) { return a.partition->id < b.partition->id; }));
   CommitResult result;
   result.transaction_id = commit->id;
+  commit->is_look_stale = false;
   result.status = Admit(*commit);
   if (!result.status.ok()) return result;
   // A packing waits for its committer: its effects are cut to what the critical section left of it.

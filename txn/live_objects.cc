@@ -65,7 +65,8 @@ absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, cons
   REPOTXN_ASSIGN_OR_RETURN(Listed listed, ListFiles(core, live.id()));
   std::vector<std::string> packs;
   for (std::string& name : listed.packs) {
-    if (!live.HadPackAt(name, at)) continue;
+    REPOTXN_ASSIGN_OR_RETURN(const bool was_there, live.HadPackAt(name, at));
+    if (!was_there) continue;
     const auto condemned = listed.condemned.find(name);
     if (condemned == listed.condemned.end()) {
       packs.push_back(std::move(name));

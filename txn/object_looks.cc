@@ -56,6 +56,25 @@ bool UsesObjects(const StagedRepository& repository, const std::vector<StagedObj
   return IsAdoptedBorrower(repository) || !stagings.empty() || !tips.empty() || !repository.needed_objects.empty() || !repository.given_up_objects.empty();
 }
 
+// What goes is judged at the snapshot: what the transaction changes itself would not be looked at.
+bool IsRepackAlone(const StagedChanges& changes) {
+  const auto loses = [](const auto& entry) {
+    return !entry.second.given_up_objects.empty() || !entry.second.removed_objects.empty();
+  };
+  if (std::none_of(changes.repositories.begin(), changes.repositories.end(), loses)) return true;
+  for (const auto& [id, repository] : changes.repositories) {
+    const bool is_changed = repository.created || repository.is_removed || repository.alternates || repository.objects != nullptr ||
+                            !repository.files.empty() || !repository.refs.Changes(id).empty();
+    if (is_changed) return false;
+    for (const wal::Operation& operation : repository.operations) {
+      if (!std::holds_alternative<wal::RemovePack>(operation) && !std::holds_alternative<wal::ReplaceDerived>(operation)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 absl::Status Gone(const ObjectId& oid) {
   return objects::WithDetail(absl::AbortedError("an object was removed meanwhile"), "oid", oid.ToHex());
 }
@@ -131,7 +150,7 @@ ObjectLooks::~ObjectLooks() {
 absl::Status ObjectLooks::Take() {
   if (rounds_ == 0) REPOTXN_RETURN_IF_ERROR(TakeFirst());
   ObjectRemoval* const removal = changes_->removal.get();
-  if (rounds_++ == 0 && removal == nullptr) return absl::OkStatus();
+  if (rounds_++ == 0 && removal == nullptr && !must_prove_) return absl::OkStatus();
   REPOTXN_RETURN_IF_ERROR(changes_->limit.Check());
   if (rounds_ > kRoundsMax) return absl::AbortedError("objects are removed or used all the time");
   if (removal != nullptr && rounds_ > kRoundsBeforeTurn && !turn_.is_held()) TakeTurn(*removal);
@@ -140,7 +159,7 @@ absl::Status ObjectLooks::Take() {
   if (is_entered_) core_->registry()->Leave(entered_);
   entered_ = at;
   is_entered_ = true;
-  if (rounds_ > 1) {
+  if (rounds_ > 1 || must_prove_) {
     REPOTXN_RETURN_IF_ERROR(ProveUses(at));
     commit_->objects_checked = at;
   }
@@ -151,33 +170,22 @@ absl::Status ObjectLooks::Take() {
 
 absl::Status ObjectLooks::TakeFirst() {
   commit_->objects_checked = changes_->snapshot_lsn;
+  if (!IsRepackAlone(*changes_)) {
+    return absl::FailedPreconditionError("a transaction in which objects are removed or given up may change nothing else of repositories");
+  }
   std::set<RepositoryId> used;
   for (const auto& [id, repository] : changes_->repositories) {
     const std::vector<StagedObjects*> stagings = StagingsOf(repository);
     REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, TipsOf(repository));
     if (!UsesObjects(repository, stagings, tips)) continue;
-    // What it adds is not looked at against what it removes.
-    if (changes_->removal != nullptr) {
-      const bool names_removed = std::any_of(tips.begin(), tips.end(), [&](const ObjectId& tip) {
-        return changes_->removal->objects.contains(tip);
-      });
-      if (names_removed || repository.objects != nullptr) {
-        return absl::FailedPreconditionError("a transaction that removes objects adds none, and no ref on them");
-      }
-    }
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<RepositoryId> chain, ChainOf(repository));
+    used.insert(chain.begin(), chain.end());
     for (StagedObjects* staging : stagings) {
       commit_->objects_checked = std::min(commit_->objects_checked, staging->links_checked());
+      // Staged for another repository, or for a chain that has lost a link since.
+      const std::vector<RepositoryId>& from = staging->links_from();
+      if (!std::includes(chain.begin(), chain.end(), from.begin(), from.end())) must_prove_ = true;
     }
-    absl::Status failure;
-    const auto add_chain = [&](const RepositoryId& each) {
-      const std::vector<RepositoryId> chain = core_->ChainOf(each, changes_->snapshot_lsn, &failure);
-      used.insert(chain.begin(), chain.end());
-    };
-    if (repository.live != nullptr) add_chain(id);
-    if (repository.alternates) {
-      for (const RepositoryId& pool : *repository.alternates) add_chain(pool);
-    }
-    REPOTXN_RETURN_IF_ERROR(failure);
   }
   for (const RepositoryId& id : used) {
     REPOTXN_ASSIGN_OR_RETURN(const auto row, core_->RowOf(id, changes_->snapshot_lsn));
@@ -190,11 +198,30 @@ absl::Status ObjectLooks::TakeFirst() {
   return absl::OkStatus();
 }
 
+// The repository, when it is there already, and all that it borrows from after the transaction; sorted.
+absl::StatusOr<std::vector<RepositoryId>> ObjectLooks::ChainOf(const StagedRepository& repository) {
+  std::set<RepositoryId> all;
+  absl::Status failure;
+  const auto add = [&](const RepositoryId& id) {
+    const std::vector<RepositoryId> chain = core_->ChainOf(id, changes_->snapshot_lsn, &failure);
+    all.insert(chain.begin(), chain.end());
+  };
+  if (repository.alternates) {
+    if (repository.live != nullptr) all.insert(repository.id);
+    for (const RepositoryId& pool : *repository.alternates) add(pool);
+  } else if (repository.live != nullptr) {
+    add(repository.id);
+  }
+  REPOTXN_RETURN_IF_ERROR(failure);
+  return std::vector<RepositoryId>(all.begin(), all.end());
+}
+
 absl::Status ObjectLooks::ProveUses(wal::Lsn at) {
   if (REPOTXN_PLANT("txn.trust_stale_looks")) return absl::OkStatus();
   for (auto& [id, repository] : changes_->repositories) {
     REPOTXN_RETURN_IF_ERROR(ProveUsesOf(&repository));
-    for (StagedObjects* staging : StagingsOf(repository)) staging->NoteLinksChecked(at);
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<RepositoryId> chain, ChainOf(repository));
+    for (StagedObjects* staging : StagingsOf(repository)) staging->NoteLinksChecked(at, chain);
   }
   return absl::OkStatus();
 }
@@ -222,6 +249,8 @@ absl::Status ObjectLooks::ProveUsesOf(StagedRepository* repository) {
             if (!recent.Insert(link)) continue;
             REPOTXN_ASSIGN_OR_RETURN(const bool is_there, exists(link));
             if (is_there) continue;
+            // What this transaction has packed itself it packs anew.
+            if (staging != repository->objects.get()) return Gone(link);
             return objects::WithDetail(
                 absl::FailedPreconditionError("an object that the pack builds on was removed meanwhile; send it again with it"),
                 "oid", link.ToHex());
@@ -275,8 +304,8 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
       return objects::WithDetail(absl::AbortedError("an object that would be removed is used again"), "oid", oid.ToHex());
     };
     if (!to_read.empty() || is_new) {
-      REPOTXN_ASSIGN_OR_RETURN(const objects::ShallowCommits shallow,
-                               objects::ReadShallow(*fs, watched.live->directory(), removal->format));
+      // Where a history is cut may change; with parents taken for links all the same nothing is lost by it.
+      const objects::ShallowCommits shallow;
       // Only one that was adopted has any, and it gets no more.
       if (is_new) REPOTXN_RETURN_IF_ERROR(CheckLooseLinks(fs, *watched.live, shallow, check));
       for (const std::string& name : to_read) {

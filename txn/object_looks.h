@@ -68,6 +68,7 @@ class ObjectLooks {
   // Every object that the transaction uses is there, natively.
   absl::Status ProveUses(wal::Lsn at);
   absl::Status ProveUsesOf(StagedRepository* repository);
+  absl::StatusOr<std::vector<RepositoryId>> ChainOf(const StagedRepository& repository);
   // One round of a removal, up to `at`.
   absl::Status LookForUses(ObjectRemoval* removal, wal::Lsn at);
   absl::Status Watch(const ObjectRemoval& removal, wal::Lsn at);
@@ -77,6 +78,7 @@ class ObjectLooks {
   StagedChanges* const changes_;
   PendingCommit* const commit_;
   int rounds_ = 0;
+  bool must_prove_ = false;  // whatever was removed
   bool is_entered_ = false;
   wal::Lsn entered_;  // registered, so that history and files since are kept
   locks::IntentQueue::Turn turn_;

@@ -291,21 +291,26 @@ absl::Status RepositoryState::NoteAlternatesChanged(const storage::StorePath& ob
   return open->NoteAlternatesChanged();
 }
 
-void RepositoryState::NotePackAdded(absl::string_view name, wal::Lsn lsn) {
+void RepositoryState::NotePackAdded(absl::string_view name, wal::Lsn lsn, PackBefore before) {
   packs_added_.fetch_add(1, std::memory_order_relaxed);
   std::shared_ptr<objects::ObjectLookup> objects;
   {
     const storage::MutexLock lock(&mutex_);
-    young_packs_.insert_or_assign(std::string(name.data(), name.size()), lsn);
+    if (before != PackBefore::kLive) {
+      young_packs_.insert_or_assign(std::string(name.data(), name.size()),
+                                    YoungPack{lsn, before == PackBefore::kCondemned});
+    }
     objects = objects_;
   }
   if (objects != nullptr) objects->NotePackAdded(name);
 }
 
-bool RepositoryState::HadPackAt(absl::string_view name, wal::Lsn at) const {
+absl::StatusOr<bool> RepositoryState::HadPackAt(absl::string_view name, wal::Lsn at) const {
   const storage::MutexLock lock(&mutex_);
   const auto young = young_packs_.find(std::string_view(name.data(), name.size()));
-  return young == young_packs_.end() || young->second <= at;
+  if (young == young_packs_.end() || young->second.lsn <= at) return true;
+  if (young->second.was_condemned) return absl::AbortedError("a pack was removed and added again meanwhile");
+  return false;
 }
 
 void RepositoryState::NotePackRemoved(absl::string_view name) {
@@ -414,7 +419,7 @@ void RepositoryState::Trim(wal::Lsn oldest) {
   const storage::MutexLock lock(&mutex_);
   refs_.TrimClean(oldest);
   files_.TrimClean(oldest);
-  std::erase_if(young_packs_, [oldest](const auto& pack) { return pack.second <= oldest; });
+  std::erase_if(young_packs_, [oldest](const auto& pack) { return pack.second.lsn <= oldest; });
 }
 
 RepositoryState::Changes RepositoryState::DirtyAt(wal::Lsn target) const {

@@ -77,10 +77,12 @@ class RepositoryState {
   // A pack was linked into the live object directory. packs_added() counts them, until a merge has looked at all.
   int packs_added() const { return packs_added_.load(std::memory_order_relaxed); }
   void NotePacksMerged() { packs_added_.store(0, std::memory_order_relaxed); }
-  // `lsn`: of the entry, which may not be published yet.
-  void NotePackAdded(absl::string_view name, wal::Lsn lsn) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a pack that lies in the directory was there at `at`, a snapshot in use [hard case A7].
-  bool HadPackAt(absl::string_view name, wal::Lsn at) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // `lsn`: of the entry, which may not be published yet. `before`: what stood there under the same name.
+  enum class PackBefore : uint8_t { kNone, kLive, kCondemned };
+  void NotePackAdded(absl::string_view name, wal::Lsn lsn, PackBefore before) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a pack that lies in the directory was there at `at`, a snapshot in use [hard case A7]. kAborted: it may have been,
+  // and was removed and added again since.
+  absl::StatusOr<bool> HadPackAt(absl::string_view name, wal::Lsn at) const ABSL_LOCKS_EXCLUDED(mutex_);
   // A pack was unlinked there.
   void NotePackRemoved(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -170,7 +172,11 @@ class RepositoryState {
   absl::Duration next_try_ ABSL_GUARDED_BY(mutex_), patience_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<objects::ObjectLookup> objects_ ABSL_GUARDED_BY(mutex_);
   // Packs added after the oldest snapshot in use.
-  std::map<std::string, wal::Lsn, std::less<>> young_packs_ ABSL_GUARDED_BY(mutex_);
+  struct YoungPack {
+    wal::Lsn lsn;
+    bool was_condemned = false;
+  };
+  std::map<std::string, YoungPack, std::less<>> young_packs_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace repotxn::txn

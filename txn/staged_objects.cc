@@ -19,6 +19,7 @@ StagedObjects::StagedObjects(const Context& context, const TransactionId& id,
                              std::shared_ptr<RepositoryState> live, ObjectFormat format)
     : context_(context), id_(id), live_(std::move(live)), format_(format) {
   if (context_.registry != nullptr) kept_ = context_.registry->EnterDirectory();
+  links_from_ = context_.links_from;
   // After that: what is removed from here on stays on disk, and is met at commit.
   if (!context_.are_links_doubtful || !context_.are_links_doubtful()) links_checked_ = kept_;
 }

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "objects/object_lookup.h"
 #include "storage/clock.h"
@@ -32,6 +34,8 @@ class StagedObjects final : public ObjectStaging {
     std::shared_ptr<SnapshotRegistry> registry;
     storage::Clock* clock = nullptr;
     int lock_descriptor = -1;
+    // Where Git looks for what a pack names.
+    std::vector<RepositoryId> links_from;
     // Whether removed packs lie about from which a child might be answered though their objects are gone; may be unset.
     std::function<bool()> are_links_doubtful;
     // Content of `shallow` in the object snapshot; unset: the live repository's.
@@ -66,7 +70,12 @@ class StagedObjects final : public ObjectStaging {
   // The LSN up to which removals of objects were taken into account when the links of the pack were proved last; zero: in
   // doubt, since a child may have been answered from a removed file.
   wal::Lsn links_checked() const { return links_checked_; }
-  void NoteLinksChecked(wal::Lsn lsn) { links_checked_ = lsn; }
+  // Repositories in which the links were looked for, sorted: the one that it was staged for and all that this one borrowed from.
+  const std::vector<RepositoryId>& links_from() const { return links_from_; }
+  void NoteLinksChecked(wal::Lsn lsn, std::vector<RepositoryId> from) {
+    links_checked_ = lsn;
+    links_from_ = std::move(from);
+  }
   const std::string& pack_name() const { return pack_name_; }
 
   const TransactionId& transaction_id() const { return id_; }
@@ -86,6 +95,7 @@ class StagedObjects final : public ObjectStaging {
   const ObjectFormat format_;
   wal::Lsn kept_;  // registered
   wal::Lsn links_checked_;
+  std::vector<RepositoryId> links_from_;
   storage::StorePath directory_;
   std::string absolute_path_;
   std::string pack_name_;

@@ -293,6 +293,11 @@ absl::Status StoreCore::LoadTail(wal::Lsn last) {
   REPOTXN_RETURN_IF_ERROR(LoadSetAside(applied));
   // Nobody is older any more, and nobody may be answered from them [hard case A6]. Those of the tail go with its rows.
   REPOTXN_RETURN_IF_ERROR(UnlinkCondemned());
+  // Those that could not be: whether objects went with them is not remembered.
+  for (const CondemnedFiles::Pack& pack : condemned_.RemovedUpTo(applied)) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto row, RowOf(pack.id, applied));
+    if (row) repositories_->Get(pack.id, *row)->NoteObjectsRemoved(pack.lsn);
+  }
   if (last <= applied) return absl::OkStatus();
   REPOTXN_ASSIGN_OR_RETURN(auto cursor, replicator_->Follow(applied.Next()));
   while (applied < last) {

@@ -130,6 +130,11 @@ absl::StatusOr<std::shared_ptr<StagedObjects>> StoreCore::StageObjectsOf(
   context.lock_descriptor = lock_descriptor();
   context.shallow = std::move(shallow);
   if (live != nullptr) {
+    // Read before Git reads the files: a link that goes in between is missed here, and one that comes is not counted on.
+    absl::Status failure;
+    context.links_from = ChainOf(live->id(), publisher_->committed_lsn(), &failure);
+    REPOTXN_RETURN_IF_ERROR(failure);
+    std::sort(context.links_from.begin(), context.links_from.end());
     context.are_links_doubtful = [this, repository = live->id()] { return HasRemovedObjectsOnDisk(repository); };
   }
   return StagedObjects::Create(context, id, std::move(live), format);

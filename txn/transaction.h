@@ -309,8 +309,9 @@ class Transaction {
   // Longest chain of links that ends in `id`.
   absl::StatusOr<int> DepthAbove(const RepositoryId& id, int limit);
   absl::Status BringInBorrowedObjects(const RepositoryId& member, const RepositoryId& pool);
-  // Adds to `tips` what borrowers of `id` need of its objects, and notes in `removal` what was looked at of them.
-  absl::Status CollectNeedsOfBorrowers(const RepositoryId& id, ObjectRemoval* removal, std::vector<ObjectId>* tips);
+  // Adds to `tips` what borrowers of `id` need of the objects in `directories`, and notes in `removal` what was looked at of them.
+  absl::Status CollectNeedsOfBorrowers(const RepositoryId& id, const std::vector<storage::StorePath>& directories,
+                                       ObjectRemoval* removal, std::vector<ObjectId>* tips);
   std::unique_ptr<StagedChanges> changes_;
 };
 

@@ -18,6 +18,7 @@
 #include "txn/derived_staging.h"
 #include "txn/layout.h"
 #include "txn/live_objects.h"
+#include "txn/object_looks.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
 #include "txn/transaction.h"
@@ -72,10 +73,24 @@ absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, con
   changes_->reads.directories.push_back({member, std::string(kPackDirectory)});
   changes_->reads.ref_prefixes.push_back({member, ""});
   objects::BorrowedObjects request;
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<refs::NamedRef> refs,
-                           live->ListRefs("", changes_->snapshot_lsn));
-  for (const refs::NamedRef& ref : refs) {
-    if (ref.value.is_object()) request.tips.push_back(ref.value.oid());
+  changes_->reads.refs.push_back({member, "HEAD"});
+  REPOTXN_ASSIGN_OR_RETURN(request.tips, AllTips(live.get(), changes_->snapshot_lsn));
+  // Who borrows from the member reaches the pool through it, and loses it too.
+  absl::Status failure;
+  std::vector<storage::StorePath> lost;
+  for (const RepositoryId& each : changes_->core->ChainOf(pool, changes_->snapshot_lsn, &failure)) {
+    lost.push_back(layout::RepositoryDirectory(each) / "objects");
+  }
+  REPOTXN_RETURN_IF_ERROR(failure);
+  ObjectRemoval looked_at;
+  looked_at.format = live->format();
+  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(member, lost, &looked_at, &request.tips));
+  changes_->reads.links_to_pools.push_back(member);
+  for (const auto& [other, watched] : looked_at.watched) {
+    changes_->reads.directories.push_back({other, std::string(kPackDirectory)});
+    changes_->reads.ref_prefixes.push_back({other, ""});
+    changes_->reads.refs.push_back({other, "HEAD"});
+    changes_->reads.links_to_pools.push_back(other);
   }
   REPOTXN_ASSIGN_OR_RETURN(auto staged,
                            changes_->core->StageObjectsOf(changes_->id, live, live->format()));
@@ -153,6 +168,9 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
   REPOTXN_ASSIGN_OR_RETURN(const RepositoryId id, CreateIn(path, create, live->partition()));
   StagedRepository& pool = changes_->repositories[id];
   storage::FileSystem* const fs = changes_->core->file_system();
+  // Loose objects first: a merge may move them into a pack meanwhile, and then they are in both lists.
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose_ids,
+                           objects::ListLooseObjects(*fs, live->directory() / "objects", live->format()));
   // Its packs, by link: they are listed once the snapshot is taken, so what is pushed meanwhile may be among them, whole,
   // or not; the member keeps its own in any case.
   changes_->payload = changes_->core->payloads()->Of(changes_->id);
@@ -173,8 +191,7 @@ absl::StatusOr<RepositoryId> Transaction::CreatePool(const RepositoryId& member,
                            changes_->core->StageObjectsOf(changes_->id, live, live->format()));
   REPOTXN_ASSIGN_OR_RETURN(
       const objects::PackedObjects loose,
-      objects::PackLooseObjects(*fs, staged->directory(), live->directory() / "objects",
-                                PackingOptions(*changes_->core, live->format())));
+      objects::PackObjects(*fs, staged->directory(), loose_ids, PackingOptions(*changes_->core, live->format())));
   REPOTXN_RETURN_IF_ERROR(StagePacked(loose, std::move(staged), &pool));
   REPOTXN_RETURN_IF_ERROR(LinkAlternate(member, id));
   return id;

@@ -74,7 +74,7 @@ class NeedsOfBorrower {
     REPOTXN_ASSIGN_OR_RETURN(scan.repository, fs.AbsolutePath(staged->directory()));
     scan.format = borrower->format();
     scan.lock_fd = options.lock_fd;
-    REPOTXN_ASSIGN_OR_RETURN(scan.shallow, objects::ReadShallow(fs, staged->directory(), borrower->format()));
+    // Where its history is cut may change: parents are taken for links all the same.
     return objects::ScanLinks(scan, theirs->HexLines(),
                               [&](const ObjectId&, objects::ObjectType, absl::Span<const ObjectId> links) {
                                 absl::Status status;
@@ -92,13 +92,12 @@ class NeedsOfBorrower {
 
 }  // namespace
 
-absl::Status Transaction::CollectNeedsOfBorrowers(const RepositoryId& id, ObjectRemoval* removal,
-                                                  std::vector<ObjectId>* tips) {
+absl::Status Transaction::CollectNeedsOfBorrowers(const RepositoryId& id, const std::vector<storage::StorePath>& directories,
+                                                  ObjectRemoval* removal, std::vector<ObjectId>* tips) {
   StoreCore& core = *changes_->core;
   REPOTXN_ASSIGN_OR_RETURN(const std::set<RepositoryId> borrowers, core.BorrowersOf(id, changes_->snapshot_lsn));
   if (borrowers.empty()) return absl::OkStatus();
-  REPOTXN_ASSIGN_OR_RETURN(const auto own, objects::ObjectSet::Open(*core.file_system(), {layout::RepositoryDirectory(id) / "objects"},
-                                                                    removal->format,
+  REPOTXN_ASSIGN_OR_RETURN(const auto own, objects::ObjectSet::Open(*core.file_system(), directories, removal->format,
                                                                     PackingOptions(core, removal->format).is_condemned));
   for (const RepositoryId& borrower : borrowers) {
     REPOTXN_ASSIGN_OR_RETURN(const auto row, core.RowOf(borrower, changes_->snapshot_lsn));
@@ -117,8 +116,11 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * repository, Touch(changes_.get(), id));
   const std::shared_ptr<RepositoryState> live = repository->live;
   if (live == nullptr) return absl::FailedPreconditionError("repository is created by the same transaction");
-  if (changes_->removal != nullptr || repository->removes_packs()) {
-    return absl::FailedPreconditionError("transaction packs a repository anew already");
+  // One: what a second one relies on may be what the first one gives up.
+  for (const auto& [other, staged] : changes_->repositories) {
+    if (staged.removes_packs() || !staged.given_up_objects.empty()) {
+      return absl::FailedPreconditionError("transaction packs a repository anew already");
+    }
   }
   StoreCore& core = *changes_->core;
   storage::FileSystem& fs = *core.file_system();
@@ -138,7 +140,7 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
   own.packs.insert(request.packs.begin(), request.packs.end());
   own.refs_seen = changes_->snapshot_lsn;
   REPOTXN_ASSIGN_OR_RETURN(request.tips, AllTips(live.get(), changes_->snapshot_lsn));
-  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(id, removal.get(), &request.tips));
+  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(id, {objects}, removal.get(), &request.tips));
   // The chain must not change: what it has is given up here.
   absl::Status failure;
   for (const RepositoryId& each : core.ChainOf(id, changes_->snapshot_lsn, &failure)) {
@@ -155,7 +157,14 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
   REPOTXN_ASSIGN_OR_RETURN(const FileState shallow, live->ReadFile("shallow", changes_->snapshot_lsn));
   if (shallow.kind == FileState::Kind::kAbsent) request.expire_before = options.expire_before;
 
-  REPOTXN_ASSIGN_OR_RETURN(objects::RepackedObjects packed, objects::RepackObjects(fs, request, packing));
+  auto repacked = objects::RepackObjects(fs, request, packing);
+  if (absl::IsDataLoss(repacked.status())) {
+    // Nothing is missing when what it was looked for in has been packed anew meanwhile.
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> now, ListPacks(core, id));
+    if (now != request.packs) return absl::AbortedError("packs of the repository changed meanwhile");
+  }
+  REPOTXN_RETURN_IF_ERROR(repacked.status());
+  objects::RepackedObjects& packed = *repacked;
   Repack result;
   result.packs_before = static_cast<int64_t>(request.packs.size());
   result.packs_after = (packed.reachable > 0 ? 1 : 0) + (packed.cruft > 0 ? 1 : 0);
@@ -181,8 +190,8 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
     removal->removed_packs.insert(name);
   }
   REPOTXN_RETURN_IF_ERROR(StageDropOfPackIndexes(changes_.get(), repository, removal->removed_packs));
-  // Git believes it about commits that are gone.
-  if (!packed.expired.empty()) REPOTXN_RETURN_IF_ERROR(StageDropOfCommitGraph(changes_.get(), repository));
+  // Git believes it about commits that are gone; those that are given up may go elsewhere later.
+  if (!packed.expired.empty() || !packed.borrowed.empty()) REPOTXN_RETURN_IF_ERROR(StageDropOfCommitGraph(changes_.get(), repository));
   repository->given_up_objects = std::move(packed.borrowed);
   if (!packed.expired.empty()) {
     removal->objects.insert(packed.expired.begin(), packed.expired.end());
