@@ -127,6 +127,11 @@ absl::StatusOr<wal::AddPack> StageReverseIndex(storage::FileSystem& fs, const Su
   REPOTXN_ASSIGN_OR_RETURN(pack.pack, payload->AddLinked(packs / absl::StrCat(name, ".pack")));
   REPOTXN_ASSIGN_OR_RETURN(pack.reverse_index, payload->AddLinked(staged / absl::StrCat(name, ".rev")));
   REPOTXN_ASSIGN_OR_RETURN(pack.index, payload->AddLinked(packs / absl::StrCat(name, ".idx")));
+  const StorePath times = packs / absl::StrCat(name, ".mtimes");
+  REPOTXN_ASSIGN_OR_RETURN(const bool is_cruft, storage::Exists(fs, times));
+  if (is_cruft) {
+    REPOTXN_ASSIGN_OR_RETURN(pack.cruft_times, payload->AddLinked(times));
+  }
   return pack;
 }
 
