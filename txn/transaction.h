@@ -211,8 +211,10 @@ class Transaction {
   // Closure is proved: nothing that stays, here or in a borrower, names what goes. What a pool has is given up. Git
   // children run; pushes go on meanwhile, and what they use of the objects to be removed makes it begin anew (kAborted).
   //
-  // Errors: kFailedPrecondition loose objects are there (MergePacks() first), a `.keep` (nothing expires then), or the
-  // repository is created by the same transaction; kDataLoss a missing or damaged object.
+  // Errors: kFailedPrecondition loose objects are there (MergePacks() first), a `.keep` (nothing expires then), the
+  // repository is created by the same transaction, or packs were rewritten by it already; kDataLoss a missing or damaged
+  // object. At the commit: kFailedPrecondition when objects are lost by it and the transaction changes anything else of any
+  // repository, since that would not be looked at.
   absl::StatusOr<Repack> RepackObjects(const RepositoryId& id, const RepackOptions& options);
   // Brings commit-graph, multi-pack-index and bitmap up to date with refs and packs, and removes damaged or stale parts. Git
   // children run, and the transaction's snapshot moves forward to the packs that are there; what is pushed after that is
