@@ -214,7 +214,8 @@ std::string RefusalOf(const absl::Status& status, const std::string& name, std::
     const absl::string_view known = objects::TipFaultReason(kind);
     if (status.message() == known) return ToString(known);
   }
-  if (!oid.empty()) return ToString(reason::kMissingObjects);
+  // It was there when the pack was proved, or the ref judged.
+  if (!oid.empty()) return absl::StrCat(reason::kMissingObjects, ": removed meanwhile, push again");
   return absl::StrCat(reason::kUpdateFailed, ": ", status.message());
 }
 

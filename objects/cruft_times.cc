@@ -25,6 +25,11 @@ std::string FormatCruftTimes(const std::vector<uint32_t>& times, absl::string_vi
   return bytes + (format == ObjectFormat::kSha1 ? storage::Sha1(bytes) : storage::Sha256(bytes));
 }
 
+int64_t CruftTimesCount(absl::string_view bytes, ObjectFormat format) {
+  const size_t others = kHeaderBytes + 2 * ObjectIdBytes(format);
+  return bytes.size() < others ? 0 : static_cast<int64_t>((bytes.size() - others) / 4);
+}
+
 absl::StatusOr<std::vector<uint32_t>> ParseCruftTimes(absl::string_view bytes, int64_t count, ObjectFormat format) {
   const size_t hash_bytes = ObjectIdBytes(format);
   if (count < 0 || static_cast<uint64_t>(count) > bytes.size() ||

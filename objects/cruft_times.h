@@ -25,6 +25,9 @@ namespace repotxn::objects {
 // `pack_checksum`: raw bytes, as long as the format's ids.
 std::string FormatCruftTimes(const std::vector<uint32_t>& times, absl::string_view pack_checksum, ObjectFormat format);
 
+// How many times a file of this size holds, when it is sound.
+int64_t CruftTimesCount(absl::string_view bytes, ObjectFormat format);
+
 // kDataLoss when `bytes` breaks a rule above, or holds not `count` times.
 absl::StatusOr<std::vector<uint32_t>> ParseCruftTimes(absl::string_view bytes, int64_t count, ObjectFormat format);
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "objects/error_detail.h"
 #include "objects/git_stream.h"
-#include "objects/object_set.h"
 #include "objects/pack_index.h"
 #include "objects/pack_indexer.h"
 #include "storage/status_macros.h"
@@ -152,14 +151,6 @@ absl::StatusOr<PackedObjects> PackObjects(storage::FileSystem& fs, const StorePa
   for (const ObjectId& oid : ids) REPOTXN_RETURN_IF_ERROR(list->Append(oid));
   REPOTXN_RETURN_IF_ERROR(list->Finish());
   return PackIdFile(fs, snapshot, *list, options);
-}
-
-absl::StatusOr<PackedObjects> PackLooseObjects(storage::FileSystem& fs, const StorePath& snapshot,
-                                               const StorePath& objects,
-                                               const ObjectPackingOptions& options) {
-  REPOTXN_ASSIGN_OR_RETURN(const auto loose,
-                           ListLooseObjects(fs, objects, options.format, options.is_condemned));
-  return PackObjects(fs, snapshot, loose, options);
 }
 
 }  // namespace repotxn::objects

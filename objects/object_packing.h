@@ -60,14 +60,6 @@ absl::StatusOr<PackedObjects> PackObjects(storage::FileSystem& fs,
                                           const std::vector<ObjectId>& ids,
                                           const ObjectPackingOptions& options);
 
-// Writes all loose objects of the object directory `objects` as one pack to `snapshot`'s
-// objects/pack; `snapshot` is an object snapshot whose chain reaches `objects`. The loose files
-// stay. Errors as above.
-absl::StatusOr<PackedObjects> PackLooseObjects(storage::FileSystem& fs,
-                                               const storage::StorePath& snapshot,
-                                               const storage::StorePath& objects,
-                                               const ObjectPackingOptions& options);
-
 // Called with each object that a walk meets, and the path at which it met it first (empty for most).
 using WalkVisitor = std::function<absl::Status(const ObjectId&, absl::string_view name)>;
 

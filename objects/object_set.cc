@@ -35,24 +35,33 @@ bool IsFanOut(const storage::DirectoryEntry& entry) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ObjectId>> ListLooseObjects(
-    storage::FileSystem& fs, const StorePath& objects, ObjectFormat format,
-    const ObjectLookup::CondemnedPredicate& is_condemned) {
+absl::Status VisitLooseObjects(storage::FileSystem& fs, const StorePath& objects, ObjectFormat format,
+                               absl::FunctionRef<absl::Status(const ObjectId&)> visit) {
   REPOTXN_ASSIGN_OR_RETURN(const auto entries, ListIfThere(fs, objects));
-  std::vector<ObjectId> loose;
   for (const storage::DirectoryEntry& entry : entries) {
     if (!IsFanOut(entry)) continue;
     REPOTXN_ASSIGN_OR_RETURN(const auto files, ListIfThere(fs, objects / entry.name));
     for (const storage::DirectoryEntry& file : files) {
       const auto oid = ObjectId::FromHex(absl::StrCat(entry.name, file.name), format);
       if (!oid.ok() || file.kind != FileKind::kRegular) continue;
-      if (is_condemned && is_condemned(objects / entry.name / file.name)) continue;
-      if (loose.size() >= kLooseObjectsMax) {
-        return absl::ResourceExhaustedError("too many loose objects; pack them first");
-      }
-      loose.push_back(*oid);
+      REPOTXN_RETURN_IF_ERROR(visit(*oid));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ObjectId>> ListLooseObjects(
+    storage::FileSystem& fs, const StorePath& objects, ObjectFormat format,
+    const ObjectLookup::CondemnedPredicate& is_condemned) {
+  std::vector<ObjectId> loose;
+  REPOTXN_RETURN_IF_ERROR(VisitLooseObjects(fs, objects, format, [&](const ObjectId& oid) -> absl::Status {
+    if (is_condemned && is_condemned(objects / LooseObjectName(oid))) return absl::OkStatus();
+    if (loose.size() >= kLooseObjectsMax) {
+      return absl::ResourceExhaustedError("too many loose objects; pack them first");
+    }
+    loose.push_back(oid);
+    return absl::OkStatus();
+  }));
   return loose;
 }
 

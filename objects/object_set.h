@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "objects/git_child.h"
 #include "objects/object_lookup.h"
@@ -30,6 +31,11 @@ namespace repotxn::objects {
 
 // Most loose objects of one set.
 inline constexpr size_t kLooseObjectsMax = 4 << 20;
+
+// Calls `visit` with each loose object of the object directory `objects`, until it gives an error. What is gone meanwhile is left
+// out.
+absl::Status VisitLooseObjects(storage::FileSystem& fs, const storage::StorePath& objects, ObjectFormat format,
+                               absl::FunctionRef<absl::Status(const ObjectId&)> visit);
 
 // Loose objects of the object directory `objects`, condemned ones left out, in ascending order.
 // kResourceExhausted when they are more than kLooseObjectsMax.

@@ -22,6 +22,7 @@ static_assert(kIdsStart == 1032);
 
 // Rows read at once at the end of a search: fewer calls than going on halving.
 constexpr int64_t kBlockRows = 64;
+constexpr int64_t kIdsAtOnce = 4096;
 
 }  // namespace
 
@@ -185,6 +186,14 @@ absl::StatusOr<std::vector<ObjectId>> PackIndex::Ids(int64_t first, int64_t n) c
     ids.push_back(id);
   }
   return ids;
+}
+
+absl::Status PackIndex::ForEach(absl::FunctionRef<absl::Status(const ObjectId&, int64_t)> visit) const {
+  for (int64_t first = 0; first < count_; first += kIdsAtOnce) {
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, Ids(first, kIdsAtOnce));
+    for (size_t i = 0; i < ids.size(); ++i) REPOTXN_RETURN_IF_ERROR(visit(ids[i], first + static_cast<int64_t>(i)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> PackIndex::PackChecksum() const {

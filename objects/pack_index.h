@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/file_system.h"
@@ -74,6 +75,8 @@ class PackIndex {
   absl::StatusOr<int64_t> OffsetAt(int64_t row) const;
   // Ids of rows [first, first + n), clipped at count(). For walking all ids in bounded memory.
   absl::StatusOr<std::vector<ObjectId>> Ids(int64_t first, int64_t n) const;
+  // Calls `visit` with each id and its row, in order, until it gives an error. Memory as Ids() of a few thousand.
+  absl::Status ForEach(absl::FunctionRef<absl::Status(const ObjectId&, int64_t)> visit) const;
   // The pack's checksum as recorded here, which is also the last bytes of the pack.
   absl::StatusOr<std::string> PackChecksum() const;
 

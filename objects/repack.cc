@@ -22,7 +22,6 @@ namespace {
 
 using storage::StorePath;
 
-constexpr int64_t kIdsAtOnce = 4096;
 // Of a pack's times, which are its index's in size.
 constexpr int64_t kTimesBytesMax = int64_t{4} << 30;
 
@@ -40,16 +39,6 @@ struct OldPack {
   std::optional<std::vector<uint32_t>> times;  // of a cruft pack, by row
 
   uint32_t TimeOf(int64_t row) const { return times ? (*times)[static_cast<size_t>(row)] : time; }
-  // Calls `visit` with each id and its row.
-  absl::Status ForEach(const std::function<absl::Status(const ObjectId&, int64_t)>& visit) const {
-    for (int64_t first = 0; first < index->count(); first += kIdsAtOnce) {
-      REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, index->Ids(first, kIdsAtOnce));
-      for (size_t i = 0; i < ids.size(); ++i) {
-        REPOTXN_RETURN_IF_ERROR(visit(ids[i], first + static_cast<int64_t>(i)));
-      }
-    }
-    return absl::OkStatus();
-  }
 };
 
 absl::StatusOr<OldPack> OpenOldPack(storage::FileSystem& fs, const StorePath& packs, const std::string& name,
@@ -91,7 +80,7 @@ struct OwnObjects {
 absl::StatusOr<OwnObjects> CollectOwn(const std::vector<OldPack>& packs) {
   OwnObjects own;
   for (const OldPack& pack : packs) {
-    REPOTXN_RETURN_IF_ERROR(pack.ForEach([&](const ObjectId& oid, int64_t) {
+    REPOTXN_RETURN_IF_ERROR(pack.index->ForEach([&](const ObjectId& oid, int64_t) {
       own.ids.push_back(oid);
       return absl::OkStatus();
     }));
@@ -101,7 +90,7 @@ absl::StatusOr<OwnObjects> CollectOwn(const std::vector<OldPack>& packs) {
   own.fates.assign(own.ids.size(), Fate::kUnreachable);
   own.times.assign(own.ids.size(), 0);
   for (const OldPack& pack : packs) {
-    REPOTXN_RETURN_IF_ERROR(pack.ForEach([&](const ObjectId& oid, int64_t row) {
+    REPOTXN_RETURN_IF_ERROR(pack.index->ForEach([&](const ObjectId& oid, int64_t row) {
       uint32_t& time = own.times[*own.Find(oid)];
       time = std::max(time, pack.TimeOf(row));
       return absl::OkStatus();
@@ -207,7 +196,7 @@ class Repacking {
     for (const OldPack& pack : packs_) {
       if (pack.index->count() != count || pack.times.has_value() != (fate == Fate::kUnreachable)) continue;
       bool is_same = true;
-      REPOTXN_RETURN_IF_ERROR(pack.ForEach([&](const ObjectId& oid, int64_t row) {
+      REPOTXN_RETURN_IF_ERROR(pack.index->ForEach([&](const ObjectId& oid, int64_t row) {
         const size_t at = *own_.Find(oid);
         is_same = is_same && own_.fates[at] == fate && (!pack.times || pack.TimeOf(row) == own_.times[at]);
         return absl::OkStatus();

@@ -63,18 +63,15 @@ std::optional<RepositoryId> IdOfDirectory(const StorePath& directory) {
 
 // All objects of the packs to be split but the open ones, each once.
 absl::StatusOr<std::vector<ObjectId>> ClosedObjects(storage::FileSystem& fs, const Survey& survey) {
-  constexpr int64_t kIdsAtOnce = 4096;
   const std::vector<ObjectId>& open = survey.report.open_objects;
   absl::flat_hash_set<ObjectId> closed;
   for (const std::string& stem : survey.split_packs) {
     const StorePath path = survey.source / absl::StrCat("objects/pack/", stem, ".idx");
     REPOTXN_ASSIGN_OR_RETURN(const auto index, objects::PackIndex::Open(fs, path, survey.report.format));
-    for (int64_t row = 0; row < index->count(); row += kIdsAtOnce) {
-      REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, index->Ids(row, kIdsAtOnce));
-      for (const ObjectId& oid : ids) {
-        if (!std::binary_search(open.begin(), open.end(), oid)) closed.insert(oid);
-      }
-    }
+    REPOTXN_RETURN_IF_ERROR(index->ForEach([&](const ObjectId& oid, int64_t) {
+      if (!std::binary_search(open.begin(), open.end(), oid)) closed.insert(oid);
+      return absl::OkStatus();
+    }));
   }
   std::vector<ObjectId> sorted(closed.begin(), closed.end());
   std::sort(sorted.begin(), sorted.end());

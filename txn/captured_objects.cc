@@ -14,7 +14,7 @@ namespace {
 
 // Longest silence of pack-objects between two pieces of its output; it compresses large packs for minutes.
 constexpr absl::Duration kSilenceMax = absl::Hours(1);
-constexpr int64_t kIdsAtOnce = 4096;
+constexpr size_t kLinesBytesAtOnce = 64 << 10;
 
 using PackIndexes = std::vector<std::unique_ptr<objects::PackIndex>>;
 
@@ -46,16 +46,18 @@ absl::Status FeedIds(int fd, const std::vector<std::string>& loose, const PackIn
   for (const std::string& name : loose) {
     absl::StrAppend(&lines, name.substr(0, 2), name.substr(3), "\n");
   }
-  REPOTXN_RETURN_IF_ERROR(storage::WriteDescriptor(fd, lines));
+  const auto write = [&]() -> absl::Status {
+    REPOTXN_RETURN_IF_ERROR(storage::WriteDescriptor(fd, lines));
+    lines.clear();
+    return absl::OkStatus();
+  };
   for (const auto& index : indexes) {
-    for (int64_t row = 0; row < index->count(); row += kIdsAtOnce) {
-      REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, index->Ids(row, kIdsAtOnce));
-      lines.clear();
-      for (const ObjectId& id : ids) absl::StrAppend(&lines, id.ToHex(), "\n");
-      REPOTXN_RETURN_IF_ERROR(storage::WriteDescriptor(fd, lines));
-    }
+    REPOTXN_RETURN_IF_ERROR(index->ForEach([&](const ObjectId& oid, int64_t) {
+      absl::StrAppend(&lines, oid.ToHex(), "\n");
+      return lines.size() < kLinesBytesAtOnce ? absl::OkStatus() : write();
+    }));
   }
-  return absl::OkStatus();
+  return write();
 }
 
 // The pack that pack-objects makes of them; its end is only given when the child ended well.

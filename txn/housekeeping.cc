@@ -232,7 +232,7 @@ absl::StatusOr<RepositorySizes> Housekeeper::Measure(const RepositoryId& id) {
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<RepositoryRow> row, core_->RowOf(id, at));
   if (!row || row->is_removed()) return absl::NotFoundError("repository does not exist");
   REPOTXN_ASSIGN_OR_RETURN(RepositorySizes sizes, MeasureRepository(*core_->file_system(), core_->condemned(), id,
-                                                                    rules_.loose_refs_max));
+                                                                    row->format, rules_.loose_refs_max));
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<RepositoryId> alternates, core_->AlternatesOf(id, at));
   sizes.borrows = static_cast<int64_t>(alternates.size());
   // Not opened only to be counted: its refs would stay in memory.

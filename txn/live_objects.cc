@@ -77,6 +77,35 @@ absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, cons
   return packs;
 }
 
+absl::StatusOr<bool> PacksOf::Contains(const ObjectId& oid) {
+  if (indexes_.empty()) {
+    for (const std::string& name : names_) {
+      REPOTXN_ASSIGN_OR_RETURN(auto index, objects::PackIndex::Open(*fs_, layout::PackFile(id_, name, ".idx"), format_));
+      indexes_.push_back(std::move(index));
+    }
+  }
+  for (const auto& index : indexes_) {
+    REPOTXN_ASSIGN_OR_RETURN(const auto offset, index->Find(oid));
+    if (offset) return true;
+  }
+  return false;
+}
+
+void AddReadsOfUses(const RepositoryId& id, locks::DeclaredReads* reads) {
+  reads->directories.push_back({id, std::string(kPackDirectory)});
+  reads->ref_prefixes.push_back({id, ""});
+  reads->refs.push_back({id, "HEAD"});
+  reads->links_to_pools.push_back(id);
+}
+
+absl::Status AddReadsOfChain(const RepositoryId& id, StagedChanges* changes) {
+  absl::Status failure;
+  for (const RepositoryId& each : changes->core->ChainOf(id, changes->snapshot_lsn, &failure)) {
+    changes->reads.files.push_back({each, "objects/info/alternates"});
+  }
+  return failure;
+}
+
 absl::StatusOr<std::vector<ObjectId>> AllTips(RepositoryState* live, wal::Lsn at) {
   std::vector<ObjectId> tips;
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<refs::NamedRef> refs, live->ListRefs("", at));

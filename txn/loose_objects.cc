@@ -4,13 +4,12 @@
 // No entry says so, since nothing changes: each object is in a pack that a committed entry has added. If we die here: some loose
 // files are left, and go with the next merge.
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "objects/object_reader.h"
 #include "objects/object_set.h"
-#include "objects/pack_index.h"
 #include "storage/status_macros.h"
-#include "txn/layout.h"
 #include "txn/live_objects.h"
 #include "txn/store_core.h"
 
@@ -21,20 +20,11 @@ absl::Status StoreCore::DropPackedLooseObjects(const RepositoryState& repository
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose,
                            objects::ListLooseObjects(*fs_, objects, repository.format()));
   if (loose.empty()) return absl::OkStatus();
-  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> packs, ListPacks(*this, repository.id()));
-  std::vector<std::unique_ptr<objects::PackIndex>> indexes;
-  for (const std::string& name : packs) {
-    REPOTXN_ASSIGN_OR_RETURN(
-        auto index, objects::PackIndex::Open(*fs_, layout::PackFile(repository.id(), name, ".idx"), repository.format()));
-    indexes.push_back(std::move(index));
-  }
+  REPOTXN_ASSIGN_OR_RETURN(std::vector<std::string> names, ListPacks(*this, repository.id()));
+  PacksOf packs(fs_, repository, std::move(names));
   std::set<std::string> changed;
   for (const ObjectId& oid : loose) {
-    bool is_packed = false;
-    for (const auto& index : indexes) {
-      REPOTXN_ASSIGN_OR_RETURN(const auto offset, index->Find(oid));
-      is_packed |= offset.has_value();
-    }
+    REPOTXN_ASSIGN_OR_RETURN(const bool is_packed, packs.Contains(oid));
     if (!is_packed) continue;
     REPOTXN_RETURN_IF_ERROR(fs_->Remove(objects / objects::LooseObjectName(oid)));
     changed.insert(oid.ToHex().substr(0, 2));

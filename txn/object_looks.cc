@@ -9,7 +9,6 @@
 #include "objects/error_detail.h"
 #include "objects/object_reader.h"
 #include "objects/object_set.h"
-#include "objects/pack_index.h"
 #include "objects/pack_links.h"
 #include "storage/check.h"
 #include "storage/status_macros.h"
@@ -53,7 +52,8 @@ bool IsAdoptedBorrower(const StagedRepository& repository) {
 
 bool UsesObjects(const StagedRepository& repository, const std::vector<StagedObjects*>& stagings,
                  const std::vector<ObjectId>& tips) {
-  return IsAdoptedBorrower(repository) || !stagings.empty() || !tips.empty() || !repository.needed_objects.empty() || !repository.given_up_objects.empty();
+  return IsAdoptedBorrower(repository) || !stagings.empty() || !tips.empty() || !repository.needed_objects.empty() ||
+         !repository.given_up_objects.empty();
 }
 
 // What goes is judged at the snapshot: what the transaction changes itself would not be looked at.
@@ -63,8 +63,8 @@ bool IsRepackAlone(const StagedChanges& changes) {
   };
   if (std::none_of(changes.repositories.begin(), changes.repositories.end(), loses)) return true;
   for (const auto& [id, repository] : changes.repositories) {
-    const bool is_changed = repository.created || repository.is_removed || repository.alternates || repository.objects != nullptr ||
-                            !repository.files.empty() || !repository.refs.Changes(id).empty();
+    const bool is_changed = repository.created || repository.is_removed || repository.alternates ||
+                            repository.objects != nullptr || !repository.files.empty() || !repository.refs.Changes(id).empty();
     if (is_changed) return false;
     for (const wal::Operation& operation : repository.operations) {
       if (!std::holds_alternative<wal::RemovePack>(operation) && !std::holds_alternative<wal::ReplaceDerived>(operation)) {
@@ -88,37 +88,8 @@ void TakePartition(Partition* partition, PendingCommit* commit) {
   commit->parts.insert(at, PendingCommit::Part{partition, locks::Footprint()});
 }
 
-// Answers from the packs of one directory, opened at the first question.
-class PacksOf {
- public:
-  PacksOf(storage::FileSystem* fs, storage::StorePath directory, std::set<std::string> names, ObjectFormat format)
-      : fs_(fs), directory_(std::move(directory)), names_(std::move(names)), format_(format) {}
-
-  absl::StatusOr<bool> Contains(const ObjectId& oid) {
-    if (indexes_.empty()) {
-      for (const std::string& name : names_) {
-        REPOTXN_ASSIGN_OR_RETURN(auto index,
-                                 objects::PackIndex::Open(*fs_, directory_ / absl::StrCat(name, ".idx"), format_));
-        indexes_.push_back(std::move(index));
-      }
-    }
-    for (const auto& index : indexes_) {
-      REPOTXN_ASSIGN_OR_RETURN(const auto offset, index->Find(oid));
-      if (offset) return true;
-    }
-    return false;
-  }
-
- private:
-  storage::FileSystem* const fs_;
-  const storage::StorePath directory_;
-  const std::set<std::string> names_;
-  const ObjectFormat format_;
-  std::vector<std::unique_ptr<objects::PackIndex>> indexes_;
-};
-
 // Shows `check` what each loose object names.
-absl::Status CheckLooseLinks(storage::FileSystem* fs, const RepositoryState& live, const objects::ShallowCommits& shallow,
+absl::Status CheckLooseLinks(storage::FileSystem* fs, const RepositoryState& live,
                              absl::FunctionRef<absl::Status(const ObjectId&)> check) {
   const storage::StorePath objects = live.directory() / "objects";
   REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose, objects::ListLooseObjects(*fs, objects, live.format()));
@@ -127,9 +98,8 @@ absl::Status CheckLooseLinks(storage::FileSystem* fs, const RepositoryState& liv
     REPOTXN_ASSIGN_OR_RETURN(const objects::ObjectInfo info, objects::LooseObjectInfo(*fs, file));
     if (info.type == objects::ObjectType::kBlob) continue;
     REPOTXN_ASSIGN_OR_RETURN(const objects::ObjectContent object, objects::ReadLooseObject(*fs, file, kLinkingBytesMax));
-    REPOTXN_ASSIGN_OR_RETURN(std::vector<ObjectId> links,
+    REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> links,
                              objects::ParseObjectLinks(object.type, object.content, live.format()));
-    if (object.type == objects::ObjectType::kCommit && shallow.contains(oid)) links.resize(1);
     for (const ObjectId& link : links) REPOTXN_RETURN_IF_ERROR(check(link));
   }
   return absl::OkStatus();
@@ -171,7 +141,8 @@ absl::Status ObjectLooks::Take() {
 absl::Status ObjectLooks::TakeFirst() {
   commit_->objects_checked = changes_->snapshot_lsn;
   if (!IsRepackAlone(*changes_)) {
-    return absl::FailedPreconditionError("a transaction in which objects are removed or given up may change nothing else of repositories");
+    return absl::FailedPreconditionError(
+        "a transaction in which objects are removed or given up may change nothing else of repositories");
   }
   std::set<RepositoryId> used;
   for (const auto& [id, repository] : changes_->repositories) {
@@ -258,11 +229,9 @@ absl::Status ObjectLooks::ProveUsesOf(StagedRepository* repository) {
           return absl::OkStatus();
         }));
   }
-  for (const ObjectId& tip : tips) {
-    REPOTXN_ASSIGN_OR_RETURN(const bool is_there, exists(tip));
-    if (!is_there) return Gone(tip);
-  }
-  for (const ObjectId& oid : repository->needed_objects) {
+  std::vector<ObjectId> needed = tips;
+  needed.insert(needed.end(), repository->needed_objects.begin(), repository->needed_objects.end());
+  for (const ObjectId& oid : needed) {
     REPOTXN_ASSIGN_OR_RETURN(const bool is_there, exists(oid));
     if (!is_there) return Gone(oid);
   }
@@ -285,7 +254,7 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
   for (const RepositoryId& id : ids) {
     REPOTXN_ASSIGN_OR_RETURN(const auto row, core_->RowOf(id, at));
     if (!row) continue;  // purged
-    ObjectRemoval::Watched& watched = removal->watched[id];
+    WatchedUser& watched = removal->watched[id];
     const bool is_new = watched.live == nullptr;
     if (is_new) watched.live = core_->OpenState(id, *row);
     REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListPacks(*core_, id));
@@ -294,8 +263,8 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
     // A borrower that has packed anew may have given up what it had of its own.
     const bool has_packed_anew = id != removal->id && !Without(watched.packs, packs).empty();
     if (has_packed_anew) to_read = packs;
-    const storage::StorePath directory = watched.live->directory() / kPackDirectory;
-    PacksOf own(fs, directory, id == removal->id ? Without(packs, removal->removed_packs) : packs, removal->format);
+    const std::set<std::string> left = id == removal->id ? Without(packs, removal->removed_packs) : packs;
+    PacksOf own(fs, *watched.live, std::vector<std::string>(left.begin(), left.end()));
     const auto check = [&](const ObjectId& oid) -> absl::Status {
       if (!removal->objects.contains(oid)) return absl::OkStatus();
       REPOTXN_ASSIGN_OR_RETURN(const bool is_own, own.Contains(oid));
@@ -303,20 +272,17 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
       REPOTXN_PROBE("txn.removal_met_a_use");
       return objects::WithDetail(absl::AbortedError("an object that would be removed is used again"), "oid", oid.ToHex());
     };
-    if (!to_read.empty() || is_new) {
+    // Only one that was adopted has any, and it gets no more.
+    if (is_new) REPOTXN_RETURN_IF_ERROR(CheckLooseLinks(fs, *watched.live, check));
+    for (const std::string& name : to_read) {
       // Where a history is cut may change; with parents taken for links all the same nothing is lost by it.
-      const objects::ShallowCommits shallow;
-      // Only one that was adopted has any, and it gets no more.
-      if (is_new) REPOTXN_RETURN_IF_ERROR(CheckLooseLinks(fs, *watched.live, shallow, check));
-      for (const std::string& name : to_read) {
-        REPOTXN_RETURN_IF_ERROR(objects::VisitPackLinks(
-            *fs, directory, name, removal->format, shallow,
-            [&](const ObjectId&, objects::ObjectType, absl::Span<const ObjectId> links) {
-              absl::Status status;
-              for (auto link = links.begin(); link != links.end() && status.ok(); ++link) status = check(*link);
-              return status;
-            }));
-      }
+      REPOTXN_RETURN_IF_ERROR(objects::VisitPackLinks(
+          *fs, watched.live->directory() / kPackDirectory, name, removal->format, objects::ShallowCommits(),
+          [&](const ObjectId&, objects::ObjectType, absl::Span<const ObjectId> links) {
+            absl::Status status;
+            for (auto link = links.begin(); link != links.end() && status.ok(); ++link) status = check(*link);
+            return status;
+          }));
     }
     watched.packs = packs;
     if (has_packed_anew || watched.live->changed_lsn() > watched.refs_seen) {
@@ -330,12 +296,7 @@ absl::Status ObjectLooks::LookForUses(ObjectRemoval* removal, wal::Lsn at) {
 
 absl::Status ObjectLooks::Watch(const ObjectRemoval& removal, wal::Lsn at) {
   locks::DeclaredReads reads;
-  for (const auto& [id, watched] : removal.watched) {
-    reads.directories.push_back({id, std::string(kPackDirectory)});
-    reads.ref_prefixes.push_back({id, ""});
-    reads.refs.push_back({id, "HEAD"});
-    reads.links_to_pools.push_back(id);
-  }
+  for (const auto& [id, watched] : removal.watched) AddReadsOfUses(id, &reads);
   PendingCommit watch;
   watch.snapshot_lsn = at;
   REPOTXN_RETURN_IF_ERROR(core_->SplitFootprint(wal::Manifest(), reads, &watch));

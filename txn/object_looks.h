@@ -36,19 +36,20 @@
 
 namespace repotxn::txn {
 
+// Who may use objects that are removed, and what was looked at of him.
+struct WatchedUser {
+  std::shared_ptr<RepositoryState> live;
+  std::set<std::string> packs;
+  wal::Lsn refs_seen;
+};
+
 // Objects that a transaction removes from `id` with packs of its.
 struct ObjectRemoval {
   RepositoryId id;
   ObjectFormat format = ObjectFormat::kSha1;
   absl::flat_hash_set<ObjectId> objects;
   std::set<std::string> removed_packs;
-  // Who may use them, and what was looked at of each.
-  struct Watched {
-    std::shared_ptr<RepositoryState> live;
-    std::set<std::string> packs;
-    wal::Lsn refs_seen;
-  };
-  std::map<RepositoryId, Watched> watched;
+  std::map<RepositoryId, WatchedUser> watched;
 };
 
 class ObjectLooks {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "storage/file_system.h"
 #include "storage/id128.h"
+#include "storage/object_id.h"
 #include "txn/condemned_files.h"
 #include "txn/housekeeping_plan.h"
 
@@ -15,7 +16,7 @@ namespace repotxn::txn {
 // Fills in what the disk tells; loose_refs are files below refs/, counted up to `loose_refs_max` and one more. Files that
 // come or go meanwhile may be counted or not. Errors: those of the file system; kNotFound no such directory.
 absl::StatusOr<RepositorySizes> MeasureRepository(storage::FileSystem& fs, const CondemnedFiles& condemned,
-                                                  const RepositoryId& id, int64_t loose_refs_max);
+                                                  const RepositoryId& id, ObjectFormat format, int64_t loose_refs_max);
 
 }  // namespace repotxn::txn
 

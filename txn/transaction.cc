@@ -9,6 +9,7 @@
 #include "objects/error_detail.h"
 #include "refs/directory_file_rule.h"
 #include "storage/status_macros.h"
+#include "txn/live_objects.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
 #include "txn/transaction_internal.h"
@@ -356,11 +357,7 @@ absl::StatusOr<bool> Transaction::ObjectExists(const RepositoryId& id, const Obj
   repository->needed_objects.push_back(oid);
   if (repository->live == nullptr) return exists;
   // Where it looked for it.
-  absl::Status failure;
-  for (const RepositoryId& each : changes_->core->ChainOf(id, changes_->snapshot_lsn, &failure)) {
-    changes_->reads.files.push_back({each, "objects/info/alternates"});
-  }
-  REPOTXN_RETURN_IF_ERROR(failure);
+  REPOTXN_RETURN_IF_ERROR(AddReadsOfChain(id, changes_.get()));
   return exists;
 }
 

@@ -48,7 +48,6 @@
 namespace repotxn::txn {
 
 class ObjectStaging;
-struct ObjectRemoval;
 class StoreCore;
 class WriteSnapshot;
 struct CapturedChanges;
@@ -311,9 +310,6 @@ class Transaction {
   // Longest chain of links that ends in `id`.
   absl::StatusOr<int> DepthAbove(const RepositoryId& id, int limit);
   absl::Status BringInBorrowedObjects(const RepositoryId& member, const RepositoryId& pool);
-  // Adds to `tips` what borrowers of `id` need of the objects in `directories`, and notes in `removal` what was looked at of them.
-  absl::Status CollectNeedsOfBorrowers(const RepositoryId& id, const std::vector<storage::StorePath>& directories,
-                                       ObjectRemoval* removal, std::vector<ObjectId>* tips);
   std::unique_ptr<StagedChanges> changes_;
 };
 

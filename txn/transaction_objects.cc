@@ -15,10 +15,10 @@
 #include "objects/pack_index.h"
 #include "objects/pack_merge.h"
 #include "storage/status_macros.h"
+#include "txn/borrower_needs.h"
 #include "txn/derived_staging.h"
 #include "txn/layout.h"
 #include "txn/live_objects.h"
-#include "txn/object_looks.h"
 #include "txn/staged_changes.h"
 #include "txn/store_core.h"
 #include "txn/transaction.h"
@@ -28,7 +28,6 @@ namespace repotxn::txn {
 namespace {
 
 constexpr absl::string_view kPackDirectory = "objects/pack";
-constexpr int64_t kIdsAtOnce = 4096;
 // A pack that stays holds so many times as many objects as all smaller ones together.
 constexpr int64_t kPackGrowth = 2;
 
@@ -53,11 +52,10 @@ absl::StatusOr<std::vector<ObjectId>> IdsOf(const std::map<std::string, std::uni
                                             const std::vector<std::string>& packs, std::vector<ObjectId> loose) {
   std::vector<ObjectId> all = std::move(loose);
   for (const std::string& name : packs) {
-    const objects::PackIndex& index = *indexes.at(name);
-    for (int64_t first = 0; first < index.count(); first += kIdsAtOnce) {
-      REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> ids, index.Ids(first, kIdsAtOnce));
-      all.insert(all.end(), ids.begin(), ids.end());
-    }
+    REPOTXN_RETURN_IF_ERROR(indexes.at(name)->ForEach([&all](const ObjectId& oid, int64_t) {
+      all.push_back(oid);
+      return absl::OkStatus();
+    }));
   }
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
@@ -70,10 +68,8 @@ absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, con
   REPOTXN_ASSIGN_OR_RETURN(StagedRepository * borrower, Touch(changes_.get(), member));
   const std::shared_ptr<RepositoryState> live = borrower->live;
   // Whatever is added to the member after the snapshot may name more: its packs and its refs are read.
-  changes_->reads.directories.push_back({member, std::string(kPackDirectory)});
-  changes_->reads.ref_prefixes.push_back({member, ""});
+  AddReadsOfUses(member, &changes_->reads);
   objects::BorrowedObjects request;
-  changes_->reads.refs.push_back({member, "HEAD"});
   REPOTXN_ASSIGN_OR_RETURN(request.tips, AllTips(live.get(), changes_->snapshot_lsn));
   // Who borrows from the member reaches the pool through it, and loses it too.
   absl::Status failure;
@@ -82,16 +78,9 @@ absl::Status Transaction::BringInBorrowedObjects(const RepositoryId& member, con
     lost.push_back(layout::RepositoryDirectory(each) / "objects");
   }
   REPOTXN_RETURN_IF_ERROR(failure);
-  ObjectRemoval looked_at;
-  looked_at.format = live->format();
-  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(member, lost, &looked_at, &request.tips));
-  changes_->reads.links_to_pools.push_back(member);
-  for (const auto& [other, watched] : looked_at.watched) {
-    changes_->reads.directories.push_back({other, std::string(kPackDirectory)});
-    changes_->reads.ref_prefixes.push_back({other, ""});
-    changes_->reads.refs.push_back({other, "HEAD"});
-    changes_->reads.links_to_pools.push_back(other);
-  }
+  std::map<RepositoryId, WatchedUser> borrowers;
+  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(changes_.get(), member, lost, &borrowers, &request.tips));
+  for (const auto& [other, looked_at] : borrowers) AddReadsOfUses(other, &changes_->reads);
   REPOTXN_ASSIGN_OR_RETURN(auto staged,
                            changes_->core->StageObjectsOf(changes_->id, live, live->format()));
   request.snapshot = staged->directory();

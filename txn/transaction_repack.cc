@@ -11,10 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "objects/object_links.h"
 #include "objects/object_set.h"
 #include "objects/repack.h"
 #include "storage/status_macros.h"
+#include "txn/borrower_needs.h"
 #include "txn/derived_staging.h"
 #include "txn/layout.h"
 #include "txn/live_objects.h"
@@ -27,8 +27,6 @@
 namespace repotxn::txn {
 namespace {
 
-constexpr absl::string_view kAlternatesPath = "objects/info/alternates";
-
 // Files that say that a pack must stay: somebody else's word, which nothing here may overrule.
 absl::Status CheckNothingIsKept(storage::FileSystem& fs, const storage::StorePath& packs) {
   REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(packs));
@@ -39,76 +37,7 @@ absl::Status CheckNothingIsKept(storage::FileSystem& fs, const storage::StorePat
   return absl::OkStatus();
 }
 
-// What a borrower needs of `own`, the objects of the repository: named by an object or a ref of its, and not its own.
-class NeedsOfBorrower {
- public:
-  NeedsOfBorrower(StagedChanges* changes, const objects::ObjectSet& own) : changes_(changes), own_(own) {}
-
-  absl::Status Collect(const std::shared_ptr<RepositoryState>& borrower, ObjectRemoval::Watched* watched,
-                       std::vector<ObjectId>* needs) {
-    StoreCore& core = *changes_->core;
-    storage::FileSystem& fs = *core.file_system();
-    const storage::StorePath objects = borrower->directory() / "objects";
-    REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> packs, ListPacks(core, borrower->id()));
-    watched->live = borrower;
-    watched->packs.insert(packs.begin(), packs.end());
-    watched->refs_seen = changes_->snapshot_lsn;
-    const objects::ObjectPackingOptions options = PackingOptions(core, borrower->format());
-    REPOTXN_ASSIGN_OR_RETURN(const auto theirs,
-                             objects::ObjectSet::Open(fs, {objects}, borrower->format(), options.is_condemned));
-    objects::RecentIds recent;
-    const auto consider = [&](const ObjectId& oid) -> absl::Status {
-      if (!recent.Insert(oid)) return absl::OkStatus();
-      REPOTXN_ASSIGN_OR_RETURN(const bool is_ours, own_.Contains(oid));
-      if (!is_ours) return absl::OkStatus();
-      REPOTXN_ASSIGN_OR_RETURN(const bool is_theirs, theirs->Contains(oid));
-      if (!is_theirs) needs->push_back(oid);
-      return absl::OkStatus();
-    };
-    REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> tips, AllTips(borrower.get(), changes_->snapshot_lsn));
-    for (const ObjectId& tip : tips) REPOTXN_RETURN_IF_ERROR(consider(tip));
-    if (theirs->count() == 0) return absl::OkStatus();
-    // Git reads there, in a directory of the transaction's own.
-    REPOTXN_ASSIGN_OR_RETURN(const auto staged, core.StageObjectsOf(changes_->id, borrower, borrower->format()));
-    objects::LinkScan scan;
-    REPOTXN_ASSIGN_OR_RETURN(scan.repository, fs.AbsolutePath(staged->directory()));
-    scan.format = borrower->format();
-    scan.lock_fd = options.lock_fd;
-    // Where its history is cut may change: parents are taken for links all the same.
-    return objects::ScanLinks(scan, theirs->HexLines(),
-                              [&](const ObjectId&, objects::ObjectType, absl::Span<const ObjectId> links) {
-                                absl::Status status;
-                                for (auto link = links.begin(); link != links.end() && status.ok(); ++link) {
-                                  status = consider(*link);
-                                }
-                                return status;
-                              });
-  }
-
- private:
-  StagedChanges* const changes_;
-  const objects::ObjectSet& own_;
-};
-
 }  // namespace
-
-absl::Status Transaction::CollectNeedsOfBorrowers(const RepositoryId& id, const std::vector<storage::StorePath>& directories,
-                                                  ObjectRemoval* removal, std::vector<ObjectId>* tips) {
-  StoreCore& core = *changes_->core;
-  REPOTXN_ASSIGN_OR_RETURN(const std::set<RepositoryId> borrowers, core.BorrowersOf(id, changes_->snapshot_lsn));
-  if (borrowers.empty()) return absl::OkStatus();
-  REPOTXN_ASSIGN_OR_RETURN(const auto own, objects::ObjectSet::Open(*core.file_system(), directories, removal->format,
-                                                                    PackingOptions(core, removal->format).is_condemned));
-  for (const RepositoryId& borrower : borrowers) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto row, core.RowOf(borrower, changes_->snapshot_lsn));
-    if (!row) continue;  // purged
-    REPOTXN_RETURN_IF_ERROR(NeedsOfBorrower(changes_.get(), *own)
-                                .Collect(core.OpenState(borrower, *row), &removal->watched[borrower], tips));
-  }
-  std::sort(tips->begin(), tips->end());
-  tips->erase(std::unique(tips->begin(), tips->end()), tips->end());
-  return absl::OkStatus();
-}
 
 absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const RepackOptions& options) {
   const ActiveCall call(changes_.get());
@@ -135,18 +64,14 @@ absl::StatusOr<Repack> Transaction::RepackObjects(const RepositoryId& id, const 
   auto removal = std::make_unique<ObjectRemoval>();
   removal->id = id;
   removal->format = live->format();
-  ObjectRemoval::Watched& own = removal->watched[id];
+  WatchedUser& own = removal->watched[id];
   own.live = live;
   own.packs.insert(request.packs.begin(), request.packs.end());
   own.refs_seen = changes_->snapshot_lsn;
   REPOTXN_ASSIGN_OR_RETURN(request.tips, AllTips(live.get(), changes_->snapshot_lsn));
-  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(id, {objects}, removal.get(), &request.tips));
+  REPOTXN_RETURN_IF_ERROR(CollectNeedsOfBorrowers(changes_.get(), id, {objects}, &removal->watched, &request.tips));
   // The chain must not change: what it has is given up here.
-  absl::Status failure;
-  for (const RepositoryId& each : core.ChainOf(id, changes_->snapshot_lsn, &failure)) {
-    changes_->reads.files.push_back({each, std::string(kAlternatesPath)});
-  }
-  REPOTXN_RETURN_IF_ERROR(failure);
+  REPOTXN_RETURN_IF_ERROR(AddReadsOfChain(id, changes_.get()));
   REPOTXN_ASSIGN_OR_RETURN(const auto lookup, live->Objects());
   request.alternates = lookup->alternates();
   request.objects = objects;

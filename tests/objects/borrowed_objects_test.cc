@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "objects/object_set.h"
 #include "objects/error_detail.h"
 #include "objects/quarantine.h"
 #include "tests/objects/git_sandbox.h"
@@ -321,8 +322,10 @@ TEST_P(BorrowedObjectsTest, PacksAllLooseObjects) {
   ASSERT_GT(loose, 1);
   const BorrowedObjects request = Request("pool");
 
+  ASSERT_OK_AND_ASSIGN(const std::vector<ObjectId> ids,
+                       ListLooseObjects(git_.fs(), request.objects, GetParam()));
   ASSERT_OK_AND_ASSIGN(const PackedObjects packed,
-                       PackLooseObjects(git_.fs(), request.snapshot, request.objects, Options()));
+                       PackObjects(git_.fs(), request.snapshot, ids, Options()));
 
   EXPECT_EQ(packed.objects, loose);
   git_.Run("mv " + request.snapshot.text() +
@@ -339,7 +342,9 @@ TEST_P(BorrowedObjectsTest, RefusesADamagedLooseObject) {
   const BorrowedObjects request = Request("member");
   const std::string before = Tree(request);
 
-  EXPECT_THAT(PackLooseObjects(git_.fs(), request.snapshot, request.objects, Options()),
+  ASSERT_OK_AND_ASSIGN(const std::vector<ObjectId> ids,
+                       ListLooseObjects(git_.fs(), request.objects, GetParam()));
+  EXPECT_THAT(PackObjects(git_.fs(), request.snapshot, ids, Options()),
               StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_EQ(Tree(request), before);
 }
