@@ -3,6 +3,7 @@
 #include "objects/repository_skeleton.h"
 #include "refs/ref_reader.h"
 #include "tests/support/fault_file_system.h"
+#include "tests/support/hooked_random.h"
 #include "tests/txn/world.h"
 #include "txn/materializer.h"
 #include "txn/staged_objects.h"
@@ -12,20 +13,6 @@ namespace {
 
 using txn::CommitResult;
 using txn::Transaction;
-
-// Runs an action once, at the next draw of random bytes: a place in a transaction's life where no mutex is held.
-class HookedRandom final : public storage::Random {
- public:
-  void Fill(void* out, size_t size) override {
-    if (auto action = std::exchange(action_, {})) action();
-    random_.Fill(out, size);
-  }
-  void AtNextDraw(std::function<void()> action) { action_ = std::move(action); }
-
- private:
-  SeededRandom random_{3};
-  std::function<void()> action_;
-};
 
 // What the background brings to disk: the ref files and files of one repository, looked at as Git would.
 class MaterializerTest : public ::testing::Test {
@@ -80,7 +67,7 @@ class MaterializerTest : public ::testing::Test {
   }
 
   World world_;
-  HookedRandom random_;
+  HookedRandom random_{3};
   std::unique_ptr<FaultFileSystem> fault_;
   txn::StoreOptions options_;
   RepositoryId id_;

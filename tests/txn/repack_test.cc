@@ -237,14 +237,8 @@ TEST_P(RepackTest, ObjectsThatAPackNamesWhichCameMeanwhileAreItsOwnAffair) {
 TEST_P(RepackTest, APoolKeepsWhatItsMembersNameAndNothingElse) {
   LeaveBehind();
   RepositoryId pool, fork;
-  ASSERT_THAT(world_.Do([&](Transaction& txn) -> absl::Status {
-    REPOTXN_ASSIGN_OR_RETURN(pool, txn.CreatePool(id_, GitStore::Path("pool")));
-    return absl::OkStatus();
-  }), IsOk());
-  ASSERT_THAT(world_.Do([&](Transaction& txn) -> absl::Status {
-    REPOTXN_ASSIGN_OR_RETURN(fork, txn.ForkRepository(pool, GitStore::Path("fork"), {}));
-    return absl::OkStatus();
-  }), IsOk());
+  pool = Pool(id_, "pool");
+  fork = Fork(pool, "fork");
   // A member gives up what the pool has.
   EXPECT_EQ(RepackNow().borrowed, 20);
   EXPECT_TRUE(Exists(4));
@@ -270,10 +264,7 @@ TEST_P(RepackTest, ARemovedMemberFindsItsObjectsWhenItComesBack) {
   LeaveBehind();
   RepositoryId fork;
   ASSERT_THAT(SetRef(id_, "refs/heads/topic", refs::RefValue::Object(Oid(4))), IsOk());
-  ASSERT_THAT(world_.Do([&](Transaction& txn) -> absl::Status {
-    REPOTXN_ASSIGN_OR_RETURN(fork, txn.ForkRepository(id_, GitStore::Path("fork"), {}));
-    return absl::OkStatus();
-  }), IsOk());
+  fork = Fork(id_, "fork");
   DeleteRef("refs/heads/topic");
   ASSERT_THAT(world_.Do([&](Transaction& txn) { return txn.DeleteRepository(fork); }), IsOk());
   EXPECT_EQ(RepackNow().removed, 0);
@@ -310,11 +301,7 @@ TEST_P(RepackTest, AForkThatComesMeanwhileIsLookedAt) {
 
 TEST_P(RepackTest, AMemberThatGivesUpAndAPoolThatRemovesMeetEachOther) {
   LeaveBehind();
-  RepositoryId pool;
-  ASSERT_THAT(world_.Do([&](Transaction& txn) -> absl::Status {
-    REPOTXN_ASSIGN_OR_RETURN(pool, txn.CreatePool(id_, GitStore::Path("pool")));
-    return absl::OkStatus();
-  }), IsOk());
+  const RepositoryId pool = Pool(id_, "pool");
   // Both have c3 and c4; the member by its own packs, and c4 under a ref now.
   ASSERT_THAT(SetRef(id_, "refs/heads/topic", refs::RefValue::Object(Oid(4))), IsOk());
   auto giving_up = StageRepack(id_);
@@ -329,11 +316,7 @@ TEST_P(RepackTest, AMemberThatGivesUpAndAPoolThatRemovesMeetEachOther) {
 
 TEST_P(RepackTest, APoolThatRemovesFirstLeavesTheMemberItsOwn) {
   LeaveBehind();
-  RepositoryId pool;
-  ASSERT_THAT(world_.Do([&](Transaction& txn) -> absl::Status {
-    REPOTXN_ASSIGN_OR_RETURN(pool, txn.CreatePool(id_, GitStore::Path("pool")));
-    return absl::OkStatus();
-  }), IsOk());
+  const RepositoryId pool = Pool(id_, "pool");
   auto giving_up = StageRepack(id_);
   const auto removed = TryRepack(pool);
   ASSERT_THAT(removed, IsOk());

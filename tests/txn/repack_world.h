@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
@@ -43,6 +44,12 @@ class RepackWorld : public ::testing::TestWithParam<ObjectFormat> {
         [&](txn::Transaction& txn) { return txn.UpdateRef(id, {.name = *refs::RefName::Parse(ref), .value = value}); });
   }
   void DeleteRef(const std::string& ref) { ASSERT_THAT(SetRef(id_, ref, refs::RefValue::Absent()), IsOk()); }
+  RepositoryId Fork(const RepositoryId& source, const std::string& path) {
+    return Made([&](txn::Transaction& txn) { return txn.ForkRepository(source, GitStore::Path(path), {}); });
+  }
+  RepositoryId Pool(const RepositoryId& member, const std::string& path) {
+    return Made([&](txn::Transaction& txn) { return txn.CreatePool(member, GitStore::Path(path)); });
+  }
   // c3 and c4 are there and nobody reaches them.
   void LeaveBehind() {
     Push(4, "refs/heads/topic", 2);
@@ -109,6 +116,16 @@ class RepackWorld : public ::testing::TestWithParam<ObjectFormat> {
     EXPECT_EQ(world_.Fsck(id_), "");
     for (const RepositoryId& other : others) EXPECT_EQ(world_.Fsck(other), "");
     world_.Open();
+  }
+
+  RepositoryId Made(absl::FunctionRef<absl::StatusOr<RepositoryId>(txn::Transaction&)> make) {
+    RepositoryId id;
+    EXPECT_THAT(world_.Do([&](txn::Transaction& txn) -> absl::Status {
+      REPOTXN_ASSIGN_OR_RETURN(id, make(txn));
+      return absl::OkStatus();
+    }),
+                IsOk());
+    return id;
   }
 
   GitStore world_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/hooked_random.h"
 #include "tests/txn/world.h"
 
 namespace repotxn::testing {
@@ -15,21 +16,6 @@ using txn::HousekeepingTask;
 using txn::TaskOutcome;
 using txn::TaskResult;
 using txn::Transaction;
-
-// Runs an action once, at the next draw of random bytes: a packing draws its id after it has taken its snapshot, and before
-// it looks at the refs.
-class HookedRandom final : public storage::Random {
- public:
-  void Fill(void* out, size_t size) override {
-    if (auto action = std::exchange(action_, {})) action();
-    random_.Fill(out, size);
-  }
-  void AtNextDraw(std::function<void()> action) { action_ = std::move(action); }
-
- private:
-  SeededRandom random_{5};
-  std::function<void()> action_;
-};
 
 class PackRefsScenarioTest : public ::testing::Test {
  protected:
@@ -72,7 +58,8 @@ class PackRefsScenarioTest : public ::testing::Test {
 
   static constexpr const char* kAll =
       "HEAD ref: refs/heads/main\nrefs/heads/a c1\nrefs/heads/b/c c1\nrefs/heads/main c1\nrefs/notes/n c1\nrefs/tags/t c1\n";
-  HookedRandom random_;
+  // A packing draws its id after it has taken its snapshot, and before it looks at the refs.
+  HookedRandom random_{5};
   World world_;
   RepositoryId id_;
 };
