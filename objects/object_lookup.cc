@@ -13,6 +13,9 @@
 namespace repotxn::objects {
 namespace {
 
+// Looks for one object while the packs change under them.
+constexpr int kLooksMax = 100;
+
 using storage::StorePath;
 
 absl::Status NoSuchObject() { return absl::NotFoundError("no such object"); }
@@ -137,20 +140,25 @@ absl::StatusOr<std::vector<ObjectId>> ObjectLookup::CommitParents(const ObjectId
 
 absl::Status ObjectLookup::Visit(const ObjectId& oid, const Visitor& visit) {
   absl::Status fault;
-  // First with the packs as they were last listed; a miss is believed only after a new look.
-  for (const bool is_fresh : {false, true}) {
+  // First with the packs as they were last listed; a miss is believed only after a new look. When a condemned pack has the
+  // object, another that was linked since may have it too: then the new look has to say the same twice.
+  DirectoryList before;
+  for (int look = 0; look < kLooksMax; ++look) {
     DirectoryList directories;
-    if (is_fresh) {
+    if (look > 0) {
       REPOTXN_ASSIGN_OR_RETURN(directories, Refresh());
     } else {
       directories = Directories();
     }
     fault = absl::OkStatus();
+    bool is_in_condemned = false;
     for (const auto& directory : directories) {
-      const absl::Status visited = VisitDirectory(*directory, oid, visit);
+      const absl::Status visited = VisitDirectory(*directory, oid, visit, &is_in_condemned);
       if (IsFinal(visited)) return visited;
       Remember(visited, &fault);
     }
+    if (look > 0 && (!is_in_condemned || AreAlike(before, directories))) break;
+    before = std::move(directories);
   }
   if (live_ != nullptr) {
     const absl::Status visited = live_->Visit(oid, visit);
@@ -161,11 +169,17 @@ absl::Status ObjectLookup::Visit(const ObjectId& oid, const Visitor& visit) {
   return WithDetail(NoSuchObject(), "oid", oid.ToHex());
 }
 
+bool ObjectLookup::AreAlike(const DirectoryList& a, const DirectoryList& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& other) {
+    return one->path == other->path && one->packs == other->packs;
+  });
+}
+
 absl::Status ObjectLookup::VisitDirectory(const Directory& directory, const ObjectId& oid,
-                                          const Visitor& visit) {
+                                          const Visitor& visit, bool* is_in_condemned) {
   absl::Status fault;
   for (const std::string& name : directory.packs) {
-    const absl::Status visited = VisitPack(directory, name, oid, visit);
+    const absl::Status visited = VisitPack(directory, name, oid, visit, is_in_condemned);
     if (IsFinal(visited)) return visited;
     Remember(visited, &fault);
   }
@@ -176,13 +190,17 @@ absl::Status ObjectLookup::VisitDirectory(const Directory& directory, const Obje
 }
 
 absl::Status ObjectLookup::VisitPack(const Directory& directory, const std::string& name,
-                                     const ObjectId& oid, const Visitor& visit) {
+                                     const ObjectId& oid, const Visitor& visit,
+                                     bool* is_in_condemned) {
   REPOTXN_ASSIGN_OR_RETURN(const std::shared_ptr<const Pack> pack, UsePack(directory, name));
   REPOTXN_ASSIGN_OR_RETURN(const std::optional<int64_t> offset, pack->index().Find(oid));
   if (!offset) return NoSuchObject();
   REPOTXN_ASSIGN_OR_RETURN(const StorePath file,
                            directory.path.Child(absl::StrCat("pack/", name, ".pack")));
-  if (IsCondemned(file)) return NoSuchObject();
+  if (IsCondemned(file)) {
+    *is_in_condemned = true;
+    return NoSuchObject();
+  }
   // A handle outlives its name; only what still has one counts.
   const auto info = fs_->Stat(file);
   if (!info.ok()) {

@@ -143,10 +143,12 @@ class ObjectLookup {
   absl::Status CheckFormat(const ObjectId& oid) const;
   // Shows copies of `oid` to `visit` until it is content with one. kNotFound when there is none.
   absl::Status Visit(const ObjectId& oid, const Visitor& visit);
+  static bool AreAlike(const DirectoryList& a, const DirectoryList& b);
+  // `*is_in_condemned` becomes true when a condemned pack has the object.
   absl::Status VisitDirectory(const Directory& directory, const ObjectId& oid,
-                              const Visitor& visit);
+                              const Visitor& visit, bool* is_in_condemned);
   absl::Status VisitPack(const Directory& directory, const std::string& name, const ObjectId& oid,
-                         const Visitor& visit);
+                         const Visitor& visit, bool* is_in_condemned);
   absl::Status VisitLoose(const Directory& directory, const ObjectId& oid, const Visitor& visit);
   bool IsCondemned(const storage::StorePath& file) const;
   absl::StatusOr<std::shared_ptr<const Pack>> UsePack(const Directory& directory,

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "objects/object_type.h"
+#include "objects/pack_list.h"
 #include "storage/status_macros.h"
 
 namespace repotxn::objects {
@@ -17,7 +17,6 @@ using storage::FileKind;
 using storage::StorePath;
 
 constexpr int64_t kIdsAtOnce = 1024;
-constexpr absl::string_view kIndexSuffix = ".idx";
 
 // Entries of a directory; none when it is not there.
 absl::StatusOr<std::vector<storage::DirectoryEntry>> ListIfThere(storage::FileSystem& fs,
@@ -81,20 +80,13 @@ absl::StatusOr<std::unique_ptr<ObjectSet>> ObjectSet::Open(
 
 absl::Status ObjectSet::AddPacks(storage::FileSystem& fs, const StorePath& directory,
                                  const ObjectLookup::CondemnedPredicate& is_condemned) {
-  REPOTXN_ASSIGN_OR_RETURN(const auto entries, ListIfThere(fs, directory));
-  for (const storage::DirectoryEntry& entry : entries) {
-    if (entry.kind != FileKind::kRegular || !absl::StartsWith(entry.name, "pack-") ||
-        !absl::EndsWith(entry.name, kIndexSuffix)) {
-      continue;
-    }
-    REPOTXN_ASSIGN_OR_RETURN(const StorePath path, directory.Child(entry.name));
-    const std::string stem = entry.name.substr(0, entry.name.size() - kIndexSuffix.size());
-    const StorePath pack = directory / absl::StrCat(stem, ".pack");
-    if (is_condemned && is_condemned(pack)) continue;
-    // An index whose pack is not there is a leftover; Git does not use it either.
-    REPOTXN_ASSIGN_OR_RETURN(const bool has_pack, storage::Exists(fs, pack));
-    if (!has_pack) continue;
-    REPOTXN_ASSIGN_OR_RETURN(std::unique_ptr<PackIndex> index, PackIndex::Open(fs, path, format_));
+  REPOTXN_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           ListPackNames(fs, directory, [&](absl::string_view name) {
+                             return is_condemned && is_condemned(directory / absl::StrCat(name, ".pack"));
+                           }));
+  for (const std::string& name : names) {
+    REPOTXN_ASSIGN_OR_RETURN(std::unique_ptr<PackIndex> index,
+                             PackIndex::Open(fs, directory / absl::StrCat(name, ".idx"), format_));
     packs_.push_back(std::move(index));
   }
   return absl::OkStatus();

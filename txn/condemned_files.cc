@@ -41,14 +41,11 @@ bool CondemnedFiles::Settle(const RepositoryId& id, absl::string_view name) {
   return was_there;
 }
 
-std::map<std::string, wal::Lsn> CondemnedFiles::Of(const RepositoryId& id) const {
-  std::map<std::string, wal::Lsn> packs;
-  if (size_.load() == 0) return packs;
+wal::Lsn CondemnedFiles::RemovalOf(const RepositoryId& id, absl::string_view name) const {
+  if (size_.load() == 0) return wal::Lsn::Zero();
   const storage::MutexLock lock(&mutex_);
-  for (const auto& [file, pack] : packs_) {
-    if (pack.id == id) packs.emplace(pack.name, pack.lsn);
-  }
-  return packs;
+  const auto found = packs_.find(layout::PackFile(id, name, ".pack"));
+  return found == packs_.end() ? wal::Lsn::Zero() : found->second.lsn;
 }
 
 bool CondemnedFiles::HasRemovedUpTo(const RepositoryId& id, wal::Lsn lsn) const {

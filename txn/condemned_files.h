@@ -18,7 +18,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -51,8 +50,8 @@ class CondemnedFiles {
   // Whether the pack was condemned or pardoned; it is neither any more.
   bool Settle(const RepositoryId& id, absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Those of one repository, by name, with the LSNs of their removals.
-  std::map<std::string, wal::Lsn> Of(const RepositoryId& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // LSN of its removal; zero: it is not condemned.
+  wal::Lsn RemovalOf(const RepositoryId& id, absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether packs of `id` lie about that were removed at or below `lsn`.
   bool HasRemovedUpTo(const RepositoryId& id, wal::Lsn lsn) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Those removed at or below `lsn`, in the order of LSNs.

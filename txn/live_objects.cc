@@ -1,11 +1,9 @@
 #include "txn/live_objects.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
+#include "objects/pack_list.h"
 #include "storage/status_macros.h"
 #include "txn/layout.h"
 #include "txn/store_core.h"
@@ -14,36 +12,6 @@ namespace repotxn::txn {
 namespace {
 
 constexpr absl::string_view kPackDirectory = "objects/pack";
-constexpr int kReadingsMax = 100;
-
-struct Listed {
-  std::vector<std::string> packs;  // sorted
-  std::map<std::string, wal::Lsn> condemned;
-};
-
-// All pack files as they stood at one moment, and which of them are condemned. Those that were before the look count, since
-// they may be unlinked and forgotten after it, and those that are after it.
-absl::StatusOr<Listed> ListFiles(const StoreCore& core, const RepositoryId& id) {
-  storage::FileSystem& fs = *core.file_system();
-  const storage::StorePath directory = layout::RepositoryDirectory(id) / kPackDirectory;
-  Listed listed;
-  listed.condemned = core.condemned().Of(id);
-  for (int reading = 0; reading < kReadingsMax; ++reading) {
-    REPOTXN_ASSIGN_OR_RETURN(const auto entries, fs.List(directory));
-    std::vector<std::string> packs;
-    for (const storage::DirectoryEntry& entry : entries) {
-      absl::string_view name = entry.name;
-      if (absl::ConsumeSuffix(&name, ".idx")) packs.emplace_back(name.data(), name.size());
-    }
-    std::sort(packs.begin(), packs.end());
-    const bool is_same = reading > 0 && packs == listed.packs;
-    listed.packs = std::move(packs);
-    if (!is_same) continue;
-    listed.condemned.merge(core.condemned().Of(id));
-    return listed;
-  }
-  return absl::UnavailableError("packs of the repository change all the time");
-}
 
 }  // namespace
 
@@ -56,23 +24,25 @@ objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat
 }
 
 absl::StatusOr<std::vector<std::string>> ListPacks(const StoreCore& core, const RepositoryId& id) {
-  REPOTXN_ASSIGN_OR_RETURN(Listed listed, ListFiles(core, id));
-  std::erase_if(listed.packs, [&](const std::string& name) { return listed.condemned.contains(name); });
-  return std::move(listed.packs);
+  return objects::ListPackNames(*core.file_system(), layout::RepositoryDirectory(id) / kPackDirectory,
+                                [&](absl::string_view name) { return core.condemned().Contains(id, name); });
 }
 
 absl::StatusOr<std::vector<std::string>> ListPacksAt(const StoreCore& core, const RepositoryState& live, wal::Lsn at) {
-  REPOTXN_ASSIGN_OR_RETURN(Listed listed, ListFiles(core, live.id()));
+  // What was removed since is there still.
+  bool is_removed_since = false;
+  REPOTXN_ASSIGN_OR_RETURN(
+      const std::vector<std::string> listed,
+      objects::ListPackNames(*core.file_system(), live.directory() / kPackDirectory, [&](absl::string_view name) {
+        const wal::Lsn removed = core.condemned().RemovalOf(live.id(), name);
+        is_removed_since |= removed > at;
+        return removed > wal::Lsn::Zero() && removed <= at;
+      }));
+  if (is_removed_since) return absl::AbortedError("packs of the repository were removed meanwhile");
   std::vector<std::string> packs;
-  for (std::string& name : listed.packs) {
+  for (const std::string& name : listed) {
     REPOTXN_ASSIGN_OR_RETURN(const bool was_there, live.HadPackAt(name, at));
-    if (!was_there) continue;
-    const auto condemned = listed.condemned.find(name);
-    if (condemned == listed.condemned.end()) {
-      packs.push_back(std::move(name));
-    } else if (condemned->second > at) {
-      return absl::AbortedError("packs of the repository were removed meanwhile");
-    }
+    if (was_there) packs.push_back(name);
   }
   return packs;
 }

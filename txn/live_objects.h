@@ -22,8 +22,7 @@ namespace repotxn::txn {
 
 objects::ObjectPackingOptions PackingOptions(const StoreCore& core, ObjectFormat format);
 
-// Packs of a repository ("pack-<hex>"), sorted, as they stood at one moment: a pack may need another that was linked before
-// it, and a directory that changes while it is read may show the second alone. Removed ones are left out.
+// Packs of a repository ("pack-<hex>"), sorted, as they stood at one moment (objects/pack_list.h). Removed ones are left out.
 absl::StatusOr<std::vector<std::string>> ListPacks(const StoreCore& core, const RepositoryId& id);
 
 // The packs as they were at `at`, a snapshot in use. kAborted when one of them was removed since: whoever packs them anew, or

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "objects/object_set.h"
 #include "objects/alternates.h"
 #include "objects/closure_check.h"
 #include "objects/error_detail.h"
@@ -221,6 +222,41 @@ TEST_F(ObjectLookupTest, DoesNotCallAbsentWhatAnUnreadableChainMayHold) {
               IsOk());
 
   EXPECT_THAT(ObjectLookup::Open(&fs_, live_, {}), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+// A merge links its pack and condemns the old one just between the listing of the directory and the question about the old one.
+TEST_F(ObjectLookupTest, FindsWhatIsMergedIntoAnotherPackWhileItIsLookedFor) {
+  int asked = 0;
+  const auto lookup = Open({.is_condemned = [&](const StorePath& file) {
+    if (file.Name() != "pack-1.pack") return false;
+    if (++asked == 1) WritePack(live_, "pack-2", {"a"});
+    return true;
+  }});
+  // Not in the listing that the lookup has; in the next one, and condemned by the time it is asked for.
+  WritePack(live_, "pack-1", {"a", "lost"});
+  EXPECT_THAT(lookup->Exists(Blob("a")), IsOkAndHolds(true));
+  EXPECT_GT(asked, 0);
+  // What the condemned one alone has is gone.
+  EXPECT_THAT(lookup->Exists(Blob("lost")), IsOkAndHolds(false));
+}
+
+TEST_F(ObjectLookupTest, ASetHasWhatIsMergedIntoAnotherPackWhileItIsListed) {
+  for (int at = 1; at <= 3; ++at) {
+    SCOPED_TRACE(at);
+    WritePack(live_, "pack-1", {"a"});
+    int asked = 0;
+    const auto set = ObjectSet::Open(fs_, {live_}, kFormat, [&](const StorePath& file) {
+      if (file.Name() != "pack-1.pack") return false;
+      if (++asked == at) WritePack(live_, "pack-2", {"a", "b"});
+      return asked >= at;
+    });
+    ASSERT_THAT(set, IsOk());
+    EXPECT_THAT((*set)->Contains(Blob("a")), IsOkAndHolds(true));
+    EXPECT_THAT((*set)->Contains(Blob("b")), IsOkAndHolds(asked >= at));
+
+    RemovePack(live_, "pack-1");
+    if (asked >= at) RemovePack(live_, "pack-2");
+  }
 }
 
 TEST_F(ObjectLookupTest, ReportsDamageOnlyWhenNoSoundCopyIsLeft) {
