@@ -70,10 +70,11 @@ absl::StatusOr<std::unique_ptr<ObjectSet>> ObjectSet::Open(
   std::unique_ptr<ObjectSet> set(new ObjectSet);
   set->format_ = format;
   for (const StorePath& directory : directories) {
-    REPOTXN_RETURN_IF_ERROR(set->AddPacks(fs, directory / "pack", is_condemned));
+    // Loose ones first: they may go once they are in a pack.
     REPOTXN_ASSIGN_OR_RETURN(const std::vector<ObjectId> loose,
                              ListLooseObjects(fs, directory, format, is_condemned));
     set->loose_.insert(loose.begin(), loose.end());
+    REPOTXN_RETURN_IF_ERROR(set->AddPacks(fs, directory / "pack", is_condemned));
   }
   return set;
 }
